@@ -1,0 +1,1 @@
+"""The ground floor: the words and facts of the Runtime, pure and free of I/O."""

@@ -1,0 +1,1 @@
+"""Policy text becomes a Policy, and a Policy with facts becomes decisions."""

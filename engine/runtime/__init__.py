@@ -1,0 +1,1 @@
+"""Does what `lifecycle.decide` says: the only loop, and the people's side of it."""
