@@ -11,9 +11,12 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from typing import NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
-Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+if TYPE_CHECKING:
+    Json: TypeAlias = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+else:
+    Json = Any  # pydantic need not walk what canonical() checks anyway
 JsonObject: TypeAlias = dict[str, Json]
 
 MAX_DEPTH = 64

@@ -1,0 +1,614 @@
+"""Owns the audit format: every fact of a Run, in the past tense, and the envelope that carries it.
+
+Events are self-contained: folding a log needs no policy. A field is never removed or given another meaning;
+a new shape gets an upcast in `domain.upcasts`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, TypeAdapter
+
+from engine.domain.actors import Actor, Principal
+from engine.domain.calls import Outcome
+from engine.domain.canonical import Json, JsonObject, canonical, digest
+from engine.domain.errors import NewerLog
+from engine.domain.ids import CallId, RunId
+from engine.domain.policy import Kind
+
+FORMAT = 1
+"""Version of the audit format; a log with a higher one is refused, not guessed at."""
+
+Call = Annotated[CallId, PlainSerializer(lambda call: [call[0], call[1]], return_type=list[int])]
+
+
+class Body(BaseModel):
+    """What happened. Subclasses are the event kinds; `kind` is the class name."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    kind: ClassVar[str]
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__()
+        cls.kind = cls.__name__
+
+
+class Record(BaseModel):
+    """A part of an event."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Usage(Record):
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    estimated: bool = False
+    """True where a counter of ours, not the provider, says so."""
+
+
+class Reservation(Record):
+    """What a model attempt may cost at most, charged if its end is never learned."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: Decimal | None = None
+    """None: the model has no price and no money budget asks for one."""
+
+
+class Proposal(Record):
+    """A native tool call as the model sent it. Identity is (run, turn, ordinal); the provider's id is data."""
+
+    ordinal: int
+    tool: str
+    arguments: str
+    """The raw text, as received; cut at a bound, with `cut_from` its length in code points."""
+    provider_id: str | None = None
+    cut_from: int | None = None
+    sanitised: bool = False
+    """Lone surrogates in it were replaced by U+FFFD; such a call is rejected."""
+
+
+class EvidenceItem(Record):
+    """One citable thing of a result; the fold numbers them E1, E2, … per Run."""
+
+    kind: str
+    id: str
+    as_of: str | None = None
+    spans: tuple[str, ...] = ()
+    figures: tuple[EvidenceFigure, ...] = ()
+
+
+class EvidenceFigure(Record):
+    name: str
+    type: str
+    """money, percent, decimal, int or date."""
+    value: str
+    key: str | None = None
+    unit: str | None = None
+
+
+class StoredResult(Record):
+    """A result, inline or by digest in the blob table."""
+
+    value: Json = None
+    digest: str | None = None
+    size: int = 0
+    """Bytes of the canonical form."""
+    fault: str | None = None
+    """What is wrong with the result itself (too large, not storable, not as declared); the effect is not in doubt."""
+    sanitised: bool = False
+
+
+class RefusalRecord(Record):
+    code: str
+    message: str
+    rule: str | None = None
+    field: str | None = None
+    gates: tuple[str, ...] = ()
+
+
+class Requirement(Record):
+    """One approval that a held call still needs, as the policy in force at the request said it."""
+
+    rule: str
+    roles: tuple[str, ...] = ()
+    same_principal: bool = False
+    not_requester: bool = False
+    quorum: int = 1
+    edit: tuple[str, ...] = ()
+    endorse: tuple[str, ...] = ()
+    standing_max_age: float | None = None
+    """Seconds."""
+    standing_max_calls: int | None = None
+    signed: bool = False
+    expires_at: datetime
+
+
+class Citation(Record):
+    mark: str
+    """As written, such as `E3` or `E3#p2`."""
+    evidence: str
+    span: str | None = None
+    field: str
+
+
+class RenderedFigure(Record):
+    slot: str
+    evidence: str
+    text: str
+    value: str
+    unit: str | None = None
+    as_of: str | None = None
+    field: str
+
+
+class HostPurpose(Record):
+    """Why the Host itself calls a tool; such a call is no proposal."""
+
+    purpose: Literal["probe", "refresh", "compensation"]
+    subject: Call | None = None
+    slice: str | None = None
+
+
+class Edge(Record):
+    """Where one argument's value is found in the Host's records: bound, ref or literal (occurs in, never came from)."""
+
+    arg: str
+    type: Literal["bound", "ref", "literal"]
+    origin: str
+    source: str
+
+
+# --- the Run --------------------------------------------------------------------------------------------
+
+
+class RunStarted(Body):
+    format: int = FORMAT
+    engine: str
+    policy: str
+    policy_version: int
+    policy_digest: str
+    principal: Principal
+    task: JsonObject
+    model: str
+    """What proposes: a litellm id, `scripted/FILE` or `replay/RUN`."""
+    restricted_by: tuple[str, ...] = ()
+    """Digests of loaded policy versions that restrict it from the start."""
+    forked_from: str | None = None
+    forked_at: int | None = None
+
+
+class InputReceived(Body):
+    text: str
+    answers: Call | None = None
+    """The question it replies to, if one was asked."""
+
+
+class RunParked(Body):
+    """No driver can go on until somebody or something else acts."""
+
+    waiting_for: Literal["approval", "reconciliation", "input"]
+    detail: str = ""
+
+
+class RunResumed(Body):
+    pass
+
+
+class CancelRequested(Body):
+    because: str = ""
+
+
+class SettlingStarted(Body):
+    ending: Literal["completed", "failed", "cancelled", "expired"]
+    reason: str
+    """`finish`, `cancel`, `budget:<name>`, `drain`, `model:<class>`, `stale:<slice>`, …"""
+
+
+class Ending(Body):
+    """The last event of a Run; names what it could not undo."""
+
+    reason: str
+    message: str = ""
+    unknown_effects: tuple[Call, ...] = ()
+    not_compensated: tuple[Call, ...] = ()
+    lapsed: tuple[Call, ...] = ()
+    """Holds that ended by their declared ttl, as far as our clock can tell."""
+
+
+class RunCompleted(Ending):
+    call: Call | None = None
+    """The finish proposal that the gates let pass."""
+
+
+class RunFailed(Ending):
+    pass
+
+
+class RunCancelled(Ending):
+    pass
+
+
+class RunExpired(Ending):
+    pass
+
+
+# --- the model ------------------------------------------------------------------------------------------
+
+
+class ContractCompiled(Body):
+    """The tools[] that the next ModelTurn is asked with; recorded when it differs from the last one."""
+
+    digest: str
+    epoch: int
+    tools: tuple[str, ...]
+    changes: tuple[str, ...] = ()
+
+
+class ModelAttemptStarted(Body):
+    turn: int
+    attempt: int
+    model: str
+    contract: str
+    epoch: int
+    reserved: Reservation = Reservation()
+    state_versions: dict[str, int] = Field(default_factory=dict)
+    """Slice -> the version that the request shows."""
+
+
+class ModelAttemptFailed(Body):
+    turn: int
+    attempt: int
+    error: str
+    """timeout, rate_limited, unavailable, context_too_long, cut, invalid_response, auth, bad_request, fault."""
+    message: str
+    retry_after: float | None = None
+    """Seconds, as the provider asked."""
+    usage: Usage | None = None
+    """None: not known, so the reservation is charged."""
+    cost_usd: Decimal | None = None
+
+
+class ModelTurnRecorded(Body):
+    turn: int
+    attempt: int
+    model: str
+    """As the response names it."""
+    contract: str
+    epoch: int
+    text: str = ""
+    parts: tuple[Json, ...] = ()
+    """Opaque provider parts (signed reasoning), byte for byte."""
+    proposals: tuple[Proposal, ...] = ()
+    finish: Literal["stop", "tool_calls", "length", "filter", "refusal"] = "stop"
+    usage: Usage = Usage()
+    cost_usd: Decimal | None = None
+    request_id: str | None = None
+    state_versions: dict[str, int] = Field(default_factory=dict)
+
+
+# --- calls ----------------------------------------------------------------------------------------------
+
+
+class CallRejected(Body):
+    call: Call
+    tool: str
+    refusal: RefusalRecord
+    args: JsonObject | None = None
+    """None where the arguments could not be read."""
+
+
+class CallFenced(Body):
+    call: Call
+    tool: str
+    reason: str = "contract_changed"
+    moved_by: str = ""
+    """What moved the permission epoch, such as `granted documents`."""
+
+
+class CallHeld(Body):
+    call: Call
+    tool: str
+    tool_kind: Kind | None
+    """None for a built-in tool."""
+    reason: Literal["approval", "queued", "equal_key", "question", "capability", "unknown_effects"]
+    waits_for: tuple[str, ...] = ()
+    """Rules whose approval is missing; for a finish, the gates that hold it."""
+    args: JsonObject = Field(default_factory=dict)
+    """After binding."""
+    detail: str = ""
+
+
+class ApprovalRequested(Body):
+    call: Call
+    digest: str
+    """Of the stored call: tool, spec digest, bound and model arguments, principal, policy digest."""
+    requirements: tuple[Requirement, ...]
+    shown: JsonObject
+    """What a reviewer is shown, rendered by the Host from stored values."""
+    shown_digest: str
+
+
+class ApprovalGiven(Body):
+    call: Call
+    digest: str
+    shown_digest: str
+    satisfies: tuple[str, ...]
+    """Rules for which this person is eligible."""
+    edits: JsonObject | None = None
+    endorses: tuple[str, ...] = ()
+    standing: bool = False
+    because: str = ""
+
+
+class ApprovalRefused(Body):
+    call: Call
+    because: str = ""
+
+
+class ApprovalExpired(Body):
+    call: Call
+
+
+class DecisionNotEligible(Body):
+    """Somebody tried to decide and may not; nothing changed."""
+
+    call: str
+    decision: Literal["approve", "refuse", "reconcile", "revoke"]
+    because: str
+
+
+class ExecutionStarted(Body):
+    """Durable before anything is sent; of a read, in the same commit as its turn."""
+
+    call: Call
+    tool: str
+    tool_kind: Kind
+    attempt: int = 1
+    args: JsonObject
+    """After binding: what the tool is given."""
+    args_digest: str
+    policy_digest: str = ""
+    idempotency_key: str | None = None
+    approved_by: str | None = None
+    source: str | None = None
+    effects: tuple[str, ...] = ()
+    reversible: bool = False
+    normalised: tuple[str, ...] = ()
+    """How the raw arguments were read where they were not plain: `empty`, `unwrapped`."""
+    edges: tuple[Edge, ...] = ()
+    host: HostPurpose | None = None
+    hold_ttl: float | None = None
+    """Seconds; set where the tool declares a hold."""
+    consumed_by: str | None = None
+    untrusted: bool = False
+    """Its result comes from an untrusted source or holds an untrusted field."""
+    labels: tuple[str, ...] = ()
+
+
+class ReceiptRecorded(Body):
+    call: Call
+    tool: str
+    outcome: Outcome
+    settled_by: Literal["tool", "host", "probe", "operator", "cache"]
+    detail: str = ""
+    """Shown to the model and to people: why it failed, was not executed or is unknown."""
+    result: StoredResult | None = None
+    fields: JsonObject = Field(default_factory=dict)
+    """Declared, typed result fields of trusted trust: what conditions may read."""
+    evidence: tuple[EvidenceItem, ...] = ()
+    cached_from: Call | None = None
+    obtained_at: datetime | None = None
+    """When the answer was obtained, if not now (a cache hit, a late answer)."""
+    late: bool = False
+    duration_ms: int | None = None
+
+
+class ReconcileTried(Body):
+    """A probe ran for a call of unknown outcome and could not tell."""
+
+    call: Call
+    probe: Call
+    attempt: int
+    next_at: datetime | None = None
+
+
+class HoldLapsed(Body):
+    call: Call
+
+
+# --- capabilities, questions, outputs ---------------------------------------------------------------------
+
+
+class CapabilityRequested(Body):
+    call: Call
+    capability: str
+    params: JsonObject
+    reason: str = ""
+    """The model's words; no condition can read them."""
+
+
+class CapabilityGranted(Body):
+    grant: str
+    capability: str
+    params: JsonObject
+    by: str
+    """`host`, `start`, or who approved."""
+    call: Call | None = None
+    expires_at: datetime | None = None
+    calls: int | None = None
+
+
+class CapabilityDenied(Body):
+    call: Call
+    capability: str
+    because: str
+
+
+class GrantExpired(Body):
+    grant: str
+    because: Literal["time", "calls"]
+
+
+class GrantRevoked(Body):
+    grant: str
+    because: str = ""
+
+
+class QuestionAsked(Body):
+    call: Call
+    question: str
+
+
+class DraftKept(Body):
+    """The valid fields of a refused publication."""
+
+    call: Call
+    handle: str
+    output: str
+    fields: JsonObject
+
+
+class OutputPublished(Body):
+    call: Call
+    output: str
+    fields: JsonObject
+    """As the model wrote them, slots and marks included."""
+    rendered: JsonObject
+    """What people read: figures rendered, marks numbered."""
+    citations: tuple[Citation, ...] = ()
+    figures: tuple[RenderedFigure, ...] = ()
+    digest: str
+
+
+# --- facts of the outside ---------------------------------------------------------------------------------
+
+
+class SourceStateChanged(Body):
+    source: str
+    state: Literal["available", "degraded", "unavailable", "unauthorized"]
+    because: str = ""
+
+
+class StateUpdated(Body):
+    slice: str
+    value: JsonObject
+    version: int
+    """Given by the Host. An equal value renews the age and keeps the version."""
+    by: str = ""
+
+
+class PolicyLoaded(Body):
+    """A newer version of the Run's policy is known; it restricts the Run at once and never widens it."""
+
+    digest: str
+    version: int
+    drain: bool = False
+
+
+class OperatorAlerted(Body):
+    """Something a person should look at; it changes no decision."""
+
+    code: str
+    message: str
+
+
+BODIES: dict[str, type[Body]] = {
+    body.kind: body
+    for body in (
+        RunStarted, InputReceived, RunParked, RunResumed, CancelRequested, SettlingStarted,
+        RunCompleted, RunFailed, RunCancelled, RunExpired,
+        ContractCompiled, ModelAttemptStarted, ModelAttemptFailed, ModelTurnRecorded,
+        CallRejected, CallFenced, CallHeld, ApprovalRequested, ApprovalGiven, ApprovalRefused, ApprovalExpired,
+        DecisionNotEligible, ExecutionStarted, ReceiptRecorded, ReconcileTried, HoldLapsed,
+        CapabilityRequested, CapabilityGranted, CapabilityDenied, GrantExpired, GrantRevoked,
+        QuestionAsked, DraftKept, OutputPublished,
+        SourceStateChanged, StateUpdated, PolicyLoaded, OperatorAlerted,
+    )
+}  # fmt: skip
+"""Every event kind by its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One stored fact. `hash` covers everything else in the envelope and the payload text."""
+
+    run: RunId
+    seq: int
+    """From 1, without gaps."""
+    recorded_at: datetime
+    actor: Actor
+    claim_epoch: int
+    """The claim under which a driver appended it; 0 for people and applications."""
+    body: Body
+    payload: str
+    """The body as canonical JSON text: what is stored and hashed."""
+    previous: str
+    """Hash of the event before; 64 zeros for the first."""
+    hash: str
+
+    @property
+    def kind(self) -> str:
+        return self.body.kind
+
+
+GENESIS = "0" * 64
+_ACTOR = TypeAdapter(Actor)
+
+
+def payload_of(body: Body) -> str:
+    """The canonical text of a body; defaults are left out. Raises NotJson for what cannot be stored."""
+    return canonical(body.model_dump(mode="json", exclude_defaults=True))
+
+
+def actor_text(actor: Actor) -> str:
+    return canonical(actor.model_dump(mode="json", exclude_defaults=True))
+
+
+def read_actor(text: str) -> Actor:
+    return _ACTOR.validate_json(text)
+
+
+def timestamp(moment: datetime) -> str:
+    """UTC with microseconds, `2026-06-30T12:00:00.000000Z`: sorts as text."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def hash_of(
+    run: str, seq: int, kind: str, recorded_at: datetime, actor: str, epoch: int, payload: str, previous: str
+) -> str:
+    """The chain hash: SHA-256 over the canonical list of the envelope, the payload by its digest."""
+    return digest(
+        canonical([FORMAT, run, seq, kind, timestamp(recorded_at), actor, epoch, digest(payload), previous])
+    )
+
+
+def seal(
+    run: RunId, seq: int, recorded_at: datetime, actor: Actor, claim_epoch: int, body: Body, previous: str
+) -> Event:
+    """Makes the stored form of a fact. Raises NotJson if the body holds what JSON cannot."""
+    payload = payload_of(body)
+    sealed = hash_of(run, seq, body.kind, recorded_at, actor_text(actor), claim_epoch, payload, previous)
+    return Event(run, seq, recorded_at, actor, claim_epoch, body, payload, previous, sealed)
+
+
+def read_body(kind: str, payload: str) -> Body:
+    """The typed body of a stored payload. Raises NewerLog for a kind or shape this version does not know."""
+    from engine.domain.upcasts import upcast
+
+    model = BODIES.get(kind)
+    try:
+        if model is None:
+            raise ValueError(f"event kind {kind}")
+        return model.model_validate_json(upcast(kind, payload))
+    except ValueError as error:
+        raise NewerLog(
+            f"the log holds a `{kind}` event that this version cannot read",
+            remedy="it was written by a newer agentctl: install that version to work on this Run",
+        ) from error

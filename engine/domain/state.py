@@ -1,0 +1,309 @@
+"""Owns RunState: what the log of one Run says, folded. Written by `lifecycle.fold` and by nothing else.
+
+It is mutable so that a live driver folds in constant time per event; everybody but the fold reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+
+from engine.domain.actors import Actor, Principal
+from engine.domain.calls import CallStatus, Outcome
+from engine.domain.canonical import Json, JsonObject
+from engine.domain.events import (
+    Edge,
+    EvidenceItem,
+    HostPurpose,
+    ModelTurnRecorded,
+    Proposal,
+    RefusalRecord,
+    Requirement,
+    Reservation,
+    StoredResult,
+)
+from engine.domain.facts import ToolHistory
+from engine.domain.ids import CallId, RunId
+from engine.domain.policy import Kind
+
+
+@dataclass(slots=True)
+class ReceiptState:
+    outcome: Outcome
+    settled_by: str
+    at: datetime
+    detail: str = ""
+    result: StoredResult | None = None
+    evidence: tuple[str, ...] = ()
+    """Handles E1, E2, … that this receipt brought."""
+    cached_from: CallId | None = None
+    obtained_at: datetime | None = None
+    late: bool = False
+
+
+@dataclass(slots=True)
+class ApprovalState:
+    """An open request for decisions about one stored call."""
+
+    digest: str
+    requirements: tuple[Requirement, ...]
+    shown: JsonObject
+    shown_digest: str
+    requested_at: datetime
+    given: list[tuple[Actor, frozenset[str]]] = field(default_factory=list)
+    """Who said yes, and which rules that satisfies."""
+    edits: JsonObject | None = None
+    decided: str = ""
+    """`approved`, `refused` or `expired`; empty while open."""
+    because: str = ""
+
+    def missing(self) -> tuple[str, ...]:
+        """Rules whose approval is not satisfied yet, in the order of the request."""
+        return tuple(
+            need.rule
+            for need in self.requirements
+            if len({actor.id for actor, rules in self.given if need.rule in rules}) < need.quorum
+        )
+
+
+@dataclass(slots=True)
+class CallState:
+    id: CallId
+    tool: str
+    kind: Kind | None
+    """None until it is admitted, and for built-in tools."""
+    status: CallStatus
+    proposal: Proposal | None
+    """None for calls of the Host."""
+    seq: int
+    """Of the event that brought it."""
+    args: JsonObject | None = None
+    args_digest: str = ""
+    refusal: RefusalRecord | None = None
+    held: str = ""
+    """Why it is held: approval, queued, equal_key, question, capability, unknown_effects."""
+    waits_for: tuple[str, ...] = ()
+    detail: str = ""
+    approval: ApprovalState | None = None
+    approved_by: str | None = None
+    attempts: int = 0
+    started_at: datetime | None = None
+    idempotency_key: str | None = None
+    source: str | None = None
+    effects: tuple[str, ...] = ()
+    reversible: bool = False
+    edges: tuple[Edge, ...] = ()
+    host: HostPurpose | None = None
+    receipt: ReceiptState | None = None
+    compensated_by: CallId | None = None
+    hold_ends: datetime | None = None
+    """When a declared hold lapses; None: no hold, or one without ttl."""
+    hold_open: bool = False
+    consumed_by: str | None = None
+    probes: int = 0
+    next_probe: datetime | None = None
+
+    @property
+    def open(self) -> bool:
+        return not self.status.final
+
+    @property
+    def unknown(self) -> bool:
+        return self.receipt is not None and self.receipt.outcome is Outcome.UNKNOWN
+
+
+@dataclass(slots=True)
+class TurnState:
+    number: int
+    recorded: ModelTurnRecorded
+    epoch: int
+    """The permission epoch its contract was compiled under."""
+    calls: list[CallId] = field(default_factory=list)
+    executed: bool = False
+    """Something of it was executed: a receipt, a cache hit, a question, a publication."""
+
+
+@dataclass(slots=True)
+class GrantState:
+    id: str
+    capability: str
+    params: JsonObject
+    by: str
+    granted_at: datetime
+    expires_at: datetime | None
+    calls_left: int | None
+    ended: str = ""
+    """`expired` or `revoked`; empty while active."""
+
+
+@dataclass(slots=True)
+class EvidenceState:
+    handle: str
+    item: EvidenceItem
+    call: CallId
+    tool: str
+    source: str | None
+    read_at: datetime
+    superseded: str = ""
+    """Why it is out of scope; empty while in scope."""
+
+
+@dataclass(slots=True)
+class SliceState:
+    value: JsonObject
+    version: int
+    at: datetime
+    by: Actor
+
+
+@dataclass(slots=True)
+class PublicationState:
+    output: str
+    call: CallId
+    fields: JsonObject
+    rendered: JsonObject
+    citations: tuple[str, ...]
+    at: datetime
+    digest: str
+    flags: list[str] = field(default_factory=list)
+    """Evidence it cites that fell out of scope later."""
+
+
+@dataclass(slots=True)
+class DraftState:
+    handle: str
+    output: str
+    fields: JsonObject
+
+
+@dataclass(slots=True)
+class AttemptState:
+    turn: int
+    number: int
+    model: str
+    contract: str
+    epoch: int
+    reserved: Reservation
+    started_at: datetime
+
+
+@dataclass(slots=True)
+class ContractState:
+    digest: str
+    epoch: int
+    tools: frozenset[str]
+
+
+@dataclass(slots=True)
+class Spent:
+    """What the budgets count."""
+
+    turns: int = 0
+    calls: int = 0
+    """Every proposal."""
+    per_tool: dict[str, int] = field(default_factory=dict)
+    """Dispatched and held calls."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: Decimal = Decimal(0)
+    cost_unknown: bool = False
+    wall_seconds: float = 0.0
+    """While a driver worked; waits for people do not count."""
+    questions: int = 0
+    invalid_in_a_row: int = 0
+    idle_turns: int = 0
+    """Closed turns in a row in which nothing was executed."""
+    silent_turns: int = 0
+    """Closed turns in a row without a call."""
+    attempts_failed: int = 0
+    """Failed attempts at the present turn."""
+    unattended: dict[str, int] = field(default_factory=dict)
+    """Rule -> calls that ran unattended under it."""
+
+
+@dataclass(slots=True)
+class RunState:
+    run: RunId
+    status: str = "created"
+    """A state of `lifecycle.machine`."""
+    seq: int = 0
+    head: str = ""
+    policy: str = ""
+    policy_version: int = 0
+    policy_digest: str = ""
+    restricted_by: list[str] = field(default_factory=list)
+    """Digests of loaded versions, oldest first; the last of each policy id restricts."""
+    draining: bool = False
+    principal: Principal | None = None
+    task: JsonObject = field(default_factory=dict)
+    model: str = ""
+    started_at: datetime | None = None
+    updated_at: datetime | None = None
+    inputs: list[tuple[int, str]] = field(default_factory=list)
+    """(seq, text) of each user input, in order."""
+    epoch: int = 0
+    """The permission epoch."""
+    moved_by: str = ""
+    """What moved it last."""
+    contract: ContractState | None = None
+    attempt: AttemptState | None = None
+    """A model attempt whose end is not recorded."""
+    attempts: int = 0
+    """Attempts started at the turn to come."""
+    last_failure: tuple[str, str, float | None, datetime] | None = None
+    """(error, message, retry_after, at) of the last failed attempt of the turn to come."""
+    turns: list[TurnState] = field(default_factory=list)
+    calls: dict[CallId, CallState] = field(default_factory=dict)
+    open_calls: dict[CallId, None] = field(default_factory=dict)
+    """Calls that are not final, in order."""
+    unknown_calls: dict[CallId, None] = field(default_factory=dict)
+    host_calls: int = 0
+    grants: dict[str, GrantState] = field(default_factory=dict)
+    state: dict[str, SliceState] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+    """Source -> state, where one was recorded; otherwise available."""
+    source_read: dict[str, datetime] = field(default_factory=dict)
+    evidence: dict[str, EvidenceState] = field(default_factory=dict)
+    evidence_index: dict[tuple[str, str], str] = field(default_factory=dict)
+    """(kind, id) -> the newest handle."""
+    publications: dict[str, PublicationState] = field(default_factory=dict)
+    drafts: dict[str, DraftState] = field(default_factory=dict)
+    history: dict[str, ToolHistory] = field(default_factory=dict)
+    labels: set[str] = field(default_factory=set)
+    read_untrusted: bool = False
+    outcomes: dict[str, int] = field(default_factory=dict)
+    spent: Spent = field(default_factory=Spent)
+    waiting_for: str = ""
+    """approval, reconciliation or input, while parked."""
+    asked: CallId | None = None
+    """The question that a reply will answer."""
+    cancel_requested: str | None = None
+    finish_call: CallId | None = None
+    """A finish that the gates let pass, while settling."""
+    settling: tuple[str, str] | None = None
+    """(ending, reason)."""
+    ending: tuple[str, str, str] | None = None
+    """(status, reason, message) once terminal."""
+    last_epoch: int = 0
+    """Claim epoch of the last event, for wall time."""
+    parked: bool = False
+    alerts: list[tuple[str, str]] = field(default_factory=list)
+    forked_from: str | None = None
+
+    @property
+    def terminal(self) -> bool:
+        return self.ending is not None
+
+    @property
+    def turn(self) -> TurnState | None:
+        return self.turns[-1] if self.turns else None
+
+    def active_grants(self) -> dict[str, list[Mapping[str, Json]]]:
+        """Capability -> parameters of each active grant, in the order they were granted."""
+        found: dict[str, list[Mapping[str, Json]]] = {}
+        for grant in self.grants.values():
+            if not grant.ended:
+                found.setdefault(grant.capability, []).append(grant.params)
+        return found
