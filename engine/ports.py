@@ -116,7 +116,9 @@ class EventStore(Protocol):
         """Run ids that start with `prefix`, at most 10."""
         ...
 
-    def runs(self, *, status: str | None = None, policy: str | None = None, limit: int = 100) -> list[RunSummary]:
+    def runs(
+        self, *, status: str | None = None, policy: str | None = None, limit: int = 100
+    ) -> list[RunSummary]:
         """Newest first."""
         ...
 
@@ -191,17 +193,25 @@ class ModelResponse:
     parts: tuple[Json, ...] = ()
     calls: tuple[ProposedCall, ...] = ()
     finish: Literal["stop", "tool_calls", "length", "filter", "refusal"] = "stop"
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     cost_usd: Decimal | None = None
     request_id: str | None = None
 
 
 AttemptError = Literal[
-    "timeout", "rate_limited", "unavailable", "context_too_long", "cut", "invalid_response", "auth", "bad_request", "fault"
-]  # fmt: skip
+    "timeout",
+    "rate_limited",
+    "unavailable",
+    "context_too_long",
+    "cut",
+    "invalid_response",
+    "auth",
+    "bad_request",
+    "fault",
+]
 
 
-class AttemptFailed(Exception):  # noqa: N818 - a recorded fact about an attempt, handled by the loop
+class AttemptFailed(Exception):
     """One attempt brought no closed response."""
 
     def __init__(
@@ -232,7 +242,9 @@ class AttemptFailed(Exception):  # noqa: N818 - a recorded fact about an attempt
 class ModelGateway(Protocol):
     """Whatever proposes. It is asked once per attempt and never retries by itself."""
 
-    async def propose(self, request: ModelRequest, on_text: Callable[[str], None] | None = None) -> ModelResponse:
+    async def propose(
+        self, request: ModelRequest, on_text: Callable[[str], None] | None = None
+    ) -> ModelResponse:
         """One attempt. `on_text` gets working text as it comes. Raises AttemptFailed, nothing else."""
         ...
 

@@ -45,11 +45,11 @@ class CallStatus(StrEnum):
         return self not in (CallStatus.PROPOSED, CallStatus.HELD, CallStatus.APPROVED, CallStatus.STARTED)
 
 
-class Failed(Exception):  # noqa: N818 - a tool says what happened, it does not report a programming error
+class Failed(Exception):
     """Raised by a tool: it failed, and its effects are known (none beyond what it declares)."""
 
 
-class NotExecuted(Exception):  # noqa: N818 - as above
+class NotExecuted(Exception):
     """Raised by a tool: nothing was done."""
 
 

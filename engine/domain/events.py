@@ -209,6 +209,8 @@ class SettlingStarted(Body):
     ending: Literal["completed", "failed", "cancelled", "expired"]
     reason: str
     """`finish`, `cancel`, `budget:<name>`, `drain`, `model:<class>`, `stale:<slice>`, …"""
+    call: Call | None = None
+    """The finish proposal that the gates let pass."""
 
 
 class Ending(Body):
@@ -384,12 +386,16 @@ class ExecutionStarted(Body):
     """How the raw arguments were read where they were not plain: `empty`, `unwrapped`."""
     edges: tuple[Edge, ...] = ()
     host: HostPurpose | None = None
+    holds: bool = False
+    """The tool declares a hold."""
     hold_ttl: float | None = None
-    """Seconds; set where the tool declares a hold."""
+    """Seconds; None: the hold does not lapse."""
     consumed_by: str | None = None
     untrusted: bool = False
     """Its result comes from an untrusted source or holds an untrusted field."""
     labels: tuple[str, ...] = ()
+    grants: tuple[str, ...] = ()
+    """Grants that the permitting rule needed: each is used once by this call."""
 
 
 class ReceiptRecorded(Body):

@@ -96,11 +96,14 @@ class CallState:
     reversible: bool = False
     edges: tuple[Edge, ...] = ()
     host: HostPurpose | None = None
+    untrusted: bool = False
+    labels: tuple[str, ...] = ()
     receipt: ReceiptState | None = None
     compensated_by: CallId | None = None
     hold_ends: datetime | None = None
     """When a declared hold lapses; None: no hold, or one without ttl."""
-    hold_open: bool = False
+    holds: bool = False
+    """The tool declares a hold; it is open while the call is in `RunState.open_holds`."""
     consumed_by: str | None = None
     probes: int = 0
     next_probe: datetime | None = None
@@ -120,6 +123,8 @@ class TurnState:
     recorded: ModelTurnRecorded
     epoch: int
     """The permission epoch its contract was compiled under."""
+    asked_seq: int
+    """Of the ModelAttemptStarted that brought it: what was recorded later was not shown to it."""
     calls: list[CallId] = field(default_factory=list)
     executed: bool = False
     """Something of it was executed: a receipt, a cache hit, a question, a publication."""
@@ -187,6 +192,7 @@ class AttemptState:
     epoch: int
     reserved: Reservation
     started_at: datetime
+    seq: int
 
 
 @dataclass(slots=True)
@@ -242,7 +248,9 @@ class RunState:
     started_at: datetime | None = None
     updated_at: datetime | None = None
     inputs: list[tuple[int, str]] = field(default_factory=list)
-    """(seq, text) of each user input, in order."""
+    """(seq, text) of each user input that is not the reply to a question, in order."""
+    notices: list[tuple[int, CallId]] = field(default_factory=list)
+    """(seq, call) where an outcome became known after the model was told that it is unknown."""
     epoch: int = 0
     """The permission epoch."""
     moved_by: str = ""
@@ -259,6 +267,7 @@ class RunState:
     open_calls: dict[CallId, None] = field(default_factory=dict)
     """Calls that are not final, in order."""
     unknown_calls: dict[CallId, None] = field(default_factory=dict)
+    open_holds: dict[CallId, None] = field(default_factory=dict)
     host_calls: int = 0
     grants: dict[str, GrantState] = field(default_factory=dict)
     state: dict[str, SliceState] = field(default_factory=dict)
@@ -268,6 +277,8 @@ class RunState:
     evidence: dict[str, EvidenceState] = field(default_factory=dict)
     evidence_index: dict[tuple[str, str], str] = field(default_factory=dict)
     """(kind, id) -> the newest handle."""
+    last_read: dict[tuple[str, str], CallId] = field(default_factory=dict)
+    """(tool, digest of its arguments) -> the last confirmed read: an older answer is superseded."""
     publications: dict[str, PublicationState] = field(default_factory=dict)
     drafts: dict[str, DraftState] = field(default_factory=dict)
     history: dict[str, ToolHistory] = field(default_factory=dict)

@@ -1,0 +1,255 @@
+"""Owns the fold: one event changes RunState in one way, and nothing else ever writes it.
+
+INVARIANT: state = fold(log); folding twice gives equal states (tests/lifecycle/test_fold.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from engine.domain import events as e
+from engine.domain.calls import CallStatus
+from engine.domain.ids import RunId
+from engine.domain.state import (
+    AttemptState,
+    ContractState,
+    DraftState,
+    GrantState,
+    PublicationState,
+    RunState,
+    SliceState,
+    TurnState,
+)
+from engine.lifecycle import fold_calls
+from engine.lifecycle.machine import next_status
+
+
+def fold(run: RunId, log: Iterable[e.Event], state: RunState | None = None) -> RunState:
+    """Folds events onto `state` (a fresh one by default) and returns it."""
+    folded = state if state is not None else RunState(run)
+    for event in log:
+        apply(folded, event)
+    return folded
+
+
+def apply(state: RunState, event: e.Event) -> None:
+    """Folds one event. Constant time, whatever the length of the Run."""
+    body = event.body
+    state.status = next_status(state.status, body)
+    _count_time(state, event)
+    change = _CHANGES.get(type(body))
+    if change is not None:
+        change(state, event, body)
+    state.seq = event.seq
+    state.head = event.hash
+    state.updated_at = event.recorded_at
+
+
+def _count_time(state: RunState, event: e.Event) -> None:
+    """Wall time is the time between neighbouring events of one claim, unless the Run was parked."""
+    if event.claim_epoch and event.claim_epoch == state.last_epoch and not state.parked and state.updated_at:
+        state.spent.wall_seconds += max(0.0, (event.recorded_at - state.updated_at).total_seconds())
+    if event.claim_epoch:
+        state.last_epoch = event.claim_epoch
+        state.parked = isinstance(event.body, e.RunParked)
+
+
+def _run_started(state: RunState, event: e.Event, body: e.RunStarted) -> None:
+    state.policy, state.policy_version, state.policy_digest = (
+        body.policy,
+        body.policy_version,
+        body.policy_digest,
+    )
+    state.principal, state.task, state.model = body.principal, body.task, body.model
+    state.started_at = event.recorded_at
+    state.restricted_by = list(body.restricted_by)
+    state.forked_from = body.forked_from
+
+
+def _input_received(state: RunState, event: e.Event, body: e.InputReceived) -> None:
+    if body.answers is not None and fold_calls.answered(state, event, body.answers, body.text):
+        state.asked = None
+        return
+    state.inputs.append((event.seq, body.text))
+    state.spent.silent_turns = 0
+    state.spent.idle_turns = 0
+
+
+def _run_parked(state: RunState, event: e.Event, body: e.RunParked) -> None:
+    state.waiting_for = body.waiting_for
+
+
+def _run_resumed(state: RunState, event: e.Event, body: e.RunResumed) -> None:
+    state.waiting_for = ""
+
+
+def _cancel_requested(state: RunState, event: e.Event, body: e.CancelRequested) -> None:
+    state.cancel_requested = body.because
+
+
+def _settling_started(state: RunState, event: e.Event, body: e.SettlingStarted) -> None:
+    state.settling = (body.ending, body.reason)
+    state.finish_call = body.call
+    state.waiting_for = ""
+
+
+def _ended(state: RunState, event: e.Event, body: e.Ending) -> None:
+    state.ending = (state.status, body.reason, body.message)
+    if isinstance(body, e.RunCompleted) and body.call is not None:
+        fold_calls.close(state, body.call, CallStatus.COMMITTED)
+
+
+def _contract_compiled(state: RunState, event: e.Event, body: e.ContractCompiled) -> None:
+    state.contract = ContractState(body.digest, body.epoch, frozenset(body.tools))
+
+
+def _attempt_started(state: RunState, event: e.Event, body: e.ModelAttemptStarted) -> None:
+    state.waiting_for = ""
+    state.attempts = body.attempt
+    state.attempt = AttemptState(
+        body.turn,
+        body.attempt,
+        body.model,
+        body.contract,
+        body.epoch,
+        body.reserved,
+        event.recorded_at,
+        event.seq,
+    )
+
+
+def _attempt_failed(state: RunState, event: e.Event, body: e.ModelAttemptFailed) -> None:
+    if state.attempt is not None:
+        _charge(state, body.usage, body.cost_usd, state.attempt.reserved)
+    state.attempt = None
+    state.spent.attempts_failed += 1
+    state.last_failure = (body.error, body.message, body.retry_after, event.recorded_at)
+
+
+def _charge(state: RunState, usage: e.Usage | None, cost: Any, reserved: e.Reservation) -> None:
+    """An attempt whose usage nobody told is charged what was reserved for it."""
+    spent = state.spent
+    spent.input_tokens += usage.input_tokens if usage else reserved.input_tokens
+    spent.output_tokens += usage.output_tokens if usage else reserved.output_tokens
+    if cost is not None:
+        spent.cost_usd += cost
+    elif usage is None and reserved.cost_usd is not None:
+        spent.cost_usd += reserved.cost_usd
+    elif usage is not None:
+        spent.cost_unknown = True
+
+
+def _turn_recorded(state: RunState, event: e.Event, body: e.ModelTurnRecorded) -> None:
+    _close_last_turn(state)
+    reserved = state.attempt.reserved if state.attempt else e.Reservation()
+    asked = state.attempt.seq if state.attempt else event.seq
+    _charge(state, body.usage, body.cost_usd, reserved)
+    turn = TurnState(body.turn, body, body.epoch, asked)
+    state.turns.append(turn)
+    state.attempt, state.attempts, state.last_failure = None, 0, None
+    spent = state.spent
+    spent.turns += 1
+    spent.attempts_failed = 0
+    spent.silent_turns = 0 if body.proposals else spent.silent_turns + 1
+    fold_calls.propose(state, event, turn)
+
+
+def _close_last_turn(state: RunState) -> None:
+    turn = state.turn
+    if turn is not None and turn.recorded.proposals:
+        state.spent.idle_turns = 0 if turn.executed else state.spent.idle_turns + 1
+
+
+def _granted(state: RunState, event: e.Event, body: e.CapabilityGranted) -> None:
+    state.grants[body.grant] = GrantState(
+        body.grant, body.capability, body.params, body.by, event.recorded_at, body.expires_at, body.calls
+    )
+    move_epoch(state, f"granted {body.capability}")
+    if body.call is not None:
+        fold_calls.close(state, body.call, CallStatus.GRANTED)
+        fold_calls.executed(state, body.call)
+
+
+def _denied(state: RunState, event: e.Event, body: e.CapabilityDenied) -> None:
+    call = state.calls[body.call]
+    call.refusal = e.RefusalRecord(code="denied", message=body.because)
+    fold_calls.close(state, body.call, CallStatus.REJECTED)
+
+
+def _grant_expired(state: RunState, event: e.Event, body: e.GrantExpired) -> None:
+    state.grants[body.grant].ended = "expired"
+    move_epoch(state, f"expired {state.grants[body.grant].capability}")
+
+
+def _grant_revoked(state: RunState, event: e.Event, body: e.GrantRevoked) -> None:
+    grant = state.grants[body.grant]
+    grant.ended = "revoked"
+    move_epoch(state, f"revoked {grant.capability}")
+
+
+def _source_changed(state: RunState, event: e.Event, body: e.SourceStateChanged) -> None:
+    state.sources[body.source] = body.state
+    move_epoch(state, f"source {body.source} is {body.state}")
+
+
+def _state_updated(state: RunState, event: e.Event, body: e.StateUpdated) -> None:
+    state.state[body.slice] = SliceState(body.value, body.version, event.recorded_at, event.actor)
+
+
+def _policy_loaded(state: RunState, event: e.Event, body: e.PolicyLoaded) -> None:
+    state.restricted_by.append(body.digest)
+    state.draining = state.draining or body.drain
+    move_epoch(state, f"loaded policy version {body.version}")
+
+
+def _draft_kept(state: RunState, event: e.Event, body: e.DraftKept) -> None:
+    state.drafts[body.handle] = DraftState(body.handle, body.output, body.fields)
+
+
+def _published(state: RunState, event: e.Event, body: e.OutputPublished) -> None:
+    state.publications[body.output] = PublicationState(
+        body.output, body.call, body.fields, body.rendered,
+        tuple(dict.fromkeys(citation.evidence for citation in body.citations)), event.recorded_at, body.digest,
+    )  # fmt: skip
+    fold_calls.close(state, body.call, CallStatus.COMMITTED)
+    fold_calls.executed(state, body.call)
+
+
+def _alerted(state: RunState, event: e.Event, body: e.OperatorAlerted) -> None:
+    state.alerts.append((body.code, body.message))
+
+
+def move_epoch(state: RunState, why: str) -> None:
+    """A permission event: calls proposed under the old epoch are fenced."""
+    state.epoch += 1
+    state.moved_by = why
+
+
+_CHANGES: dict[type[e.Body], Callable[[RunState, e.Event, Any], None]] = {
+    e.RunStarted: _run_started,
+    e.InputReceived: _input_received,
+    e.RunParked: _run_parked,
+    e.RunResumed: _run_resumed,
+    e.CancelRequested: _cancel_requested,
+    e.SettlingStarted: _settling_started,
+    e.RunCompleted: _ended,
+    e.RunFailed: _ended,
+    e.RunCancelled: _ended,
+    e.RunExpired: _ended,
+    e.ContractCompiled: _contract_compiled,
+    e.ModelAttemptStarted: _attempt_started,
+    e.ModelAttemptFailed: _attempt_failed,
+    e.ModelTurnRecorded: _turn_recorded,
+    e.CapabilityGranted: _granted,
+    e.CapabilityDenied: _denied,
+    e.GrantExpired: _grant_expired,
+    e.GrantRevoked: _grant_revoked,
+    e.SourceStateChanged: _source_changed,
+    e.StateUpdated: _state_updated,
+    e.PolicyLoaded: _policy_loaded,
+    e.DraftKept: _draft_kept,
+    e.OutputPublished: _published,
+    e.OperatorAlerted: _alerted,
+    **fold_calls.CHANGES,
+}

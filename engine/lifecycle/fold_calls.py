@@ -1,0 +1,288 @@
+"""Owns the part of the fold that concerns calls, their approvals, receipts, holds and evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from engine.domain import events as e
+from engine.domain.calls import CallStatus, Outcome
+from engine.domain.facts import PastCall, ToolHistory
+from engine.domain.ids import CallId
+from engine.domain.policy import Kind
+from engine.domain.state import (
+    ApprovalState,
+    CallState,
+    EvidenceState,
+    ReceiptState,
+    RunState,
+    TurnState,
+)
+
+
+def propose(state: RunState, event: e.Event, turn: TurnState) -> None:
+    for proposal in turn.recorded.proposals:
+        call = CallId(turn.number, proposal.ordinal)
+        turn.calls.append(call)
+        state.calls[call] = CallState(call, proposal.tool, None, CallStatus.PROPOSED, proposal, event.seq)
+        state.open_calls[call] = None
+        state.spent.calls += 1
+
+
+def close(state: RunState, call: CallId, status: CallStatus) -> None:
+    state.calls[call].status = status
+    state.open_calls.pop(call, None)
+    if state.finish_call == call and status is not CallStatus.COMMITTED:
+        state.finish_call = None
+
+
+def executed(state: RunState, call: CallId) -> None:
+    """Something of that response was executed: it made progress, as far as a Host can tell."""
+    state.spent.invalid_in_a_row = 0
+    if 0 < call.turn <= len(state.turns):
+        state.turns[call.turn - 1].executed = True
+
+
+def answered(state: RunState, event: e.Event, call: CallId, text: str) -> bool:
+    """The reply is the result of the question. False if that question is no longer open."""
+    asked = state.calls.get(call)
+    if asked is None or asked.status is not CallStatus.HELD:
+        return False
+    asked.receipt = ReceiptState(
+        Outcome.CONFIRMED, "host", event.recorded_at, result=e.StoredResult(value=text, size=len(text))
+    )
+    close(state, call, CallStatus.SETTLED)
+    return True
+
+
+def _rejected(state: RunState, event: e.Event, body: e.CallRejected) -> None:
+    call = state.calls[body.call]
+    call.refusal, call.args = body.refusal, body.args
+    close(state, body.call, CallStatus.REJECTED)
+    state.spent.invalid_in_a_row += 1
+
+
+def _fenced(state: RunState, event: e.Event, body: e.CallFenced) -> None:
+    state.calls[body.call].detail = body.moved_by
+    close(state, body.call, CallStatus.FENCED)
+
+
+def _held(state: RunState, event: e.Event, body: e.CallHeld) -> None:
+    call = state.calls[body.call]
+    if call.status is not CallStatus.HELD and body.tool_kind is not None:
+        _count_dispatch(state, body.tool)
+    call.status, call.held, call.waits_for = CallStatus.HELD, body.reason, body.waits_for
+    call.kind, call.args, call.detail = body.tool_kind, body.args, body.detail
+
+
+def _count_dispatch(state: RunState, tool: str) -> None:
+    state.spent.per_tool[tool] = state.spent.per_tool.get(tool, 0) + 1
+
+
+def _approval_requested(state: RunState, event: e.Event, body: e.ApprovalRequested) -> None:
+    state.calls[body.call].approval = ApprovalState(
+        body.digest, body.requirements, body.shown, body.shown_digest, event.recorded_at
+    )
+
+
+def _approval_given(state: RunState, event: e.Event, body: e.ApprovalGiven) -> None:
+    call = state.calls[body.call]
+    if call.approval is None or call.approval.decided:
+        return
+    call.approval.given.append((event.actor, frozenset(body.satisfies)))
+    if body.edits is not None:
+        call.approval.edits = body.edits
+    call.waits_for = call.approval.missing()
+    if not call.waits_for:
+        call.approval.decided = "approved"
+        call.approved_by = ", ".join(dict.fromkeys(actor.id for actor, _ in call.approval.given))
+
+
+def _approval_refused(state: RunState, event: e.Event, body: e.ApprovalRefused) -> None:
+    _decide(state.calls[body.call], "refused", f"refused by {event.actor.id}: {body.because}".rstrip(": "))
+
+
+def _approval_expired(state: RunState, event: e.Event, body: e.ApprovalExpired) -> None:
+    _decide(state.calls[body.call], "expired", "nobody decided in time")
+
+
+def _decide(call: CallState, decided: str, because: str) -> None:
+    if call.approval is not None and not call.approval.decided:
+        call.approval.decided, call.approval.because = decided, because
+
+
+def _execution_started(state: RunState, event: e.Event, body: e.ExecutionStarted) -> None:
+    call = state.calls.get(body.call)
+    if call is None:  # a call of the Host
+        call = CallState(body.call, body.tool, body.tool_kind, CallStatus.STARTED, None, event.seq)
+        state.calls[body.call] = call
+        state.host_calls = max(state.host_calls, body.call.ordinal)
+    elif call.status is not CallStatus.HELD and not call.attempts:
+        _count_dispatch(state, body.tool)
+    state.open_calls[body.call] = None
+    call.status, call.kind, call.attempts = CallStatus.STARTED, body.tool_kind, body.attempt
+    call.args, call.args_digest, call.started_at = body.args, body.args_digest, event.recorded_at
+    call.idempotency_key, call.source, call.host = body.idempotency_key, body.source, body.host
+    call.effects, call.reversible, call.edges = body.effects, body.reversible, body.edges
+    call.approved_by = body.approved_by
+    call.holds, call.consumed_by = body.holds, body.consumed_by
+    call.untrusted, call.labels = body.untrusted, body.labels
+    if body.hold_ttl is not None:
+        call.hold_ends = event.recorded_at + timedelta(seconds=body.hold_ttl)
+    if body.host is None:
+        history(state, body.tool).open[body.call] = body.args
+        if body.approved_by and body.approved_by.startswith("rule "):
+            rule = body.approved_by.split(" ", 2)[1]
+            state.spent.unattended[rule] = state.spent.unattended.get(rule, 0) + 1
+        for grant in body.grants:
+            _use_grant(state, grant)
+
+
+def _use_grant(state: RunState, grant: str) -> None:
+    used = state.grants.get(grant)
+    if used is not None and used.calls_left is not None:
+        used.calls_left -= 1
+
+
+def history(state: RunState, tool: str) -> ToolHistory:
+    found = state.history.get(tool)
+    if found is None:
+        found = state.history[tool] = ToolHistory()
+    return found
+
+
+def _receipt_recorded(state: RunState, event: e.Event, body: e.ReceiptRecorded) -> None:
+    call = state.calls[body.call]
+    before = call.receipt
+    if before is None:
+        executed_now = body.outcome is not Outcome.NOT_EXECUTED or call.attempts > 0
+        if executed_now and call.host is None:
+            executed(state, body.call)
+        close(state, body.call, CallStatus.SETTLED)
+    else:
+        _settle_late(state, event, call, before)
+    handles = _evidence(state, event, call, body)
+    call.receipt = ReceiptState(
+        body.outcome, body.settled_by, event.recorded_at, body.detail, body.result, handles,
+        body.cached_from, body.obtained_at, body.late,
+    )  # fmt: skip
+    _count_outcome(state, call, body, before)
+    if call.host is None:
+        _remember(state, event, call, body)
+    _hold(state, call, body)
+
+
+def _settle_late(state: RunState, event: e.Event, call: CallState, before: ReceiptState) -> None:
+    state.unknown_calls.pop(call.id, None)
+    if call.host is None and call.proposal is not None:
+        state.notices.append((event.seq, call.id))
+    counts = history(state, call.tool).counts if call.host is None else {}
+    if before.outcome.value in counts:
+        counts[before.outcome.value] -= 1
+    state.outcomes[before.outcome.value] = state.outcomes.get(before.outcome.value, 1) - 1
+
+
+def _count_outcome(
+    state: RunState, call: CallState, body: e.ReceiptRecorded, before: ReceiptState | None
+) -> None:
+    state.outcomes[body.outcome.value] = state.outcomes.get(body.outcome.value, 0) + 1
+    if body.outcome is Outcome.UNKNOWN:
+        state.unknown_calls[call.id] = None
+    if call.host is not None and call.host.subject is not None and body.outcome is Outcome.CONFIRMED:
+        subject = state.calls.get(call.host.subject)
+        if subject is not None and call.host.purpose == "compensation":
+            subject.compensated_by = call.id
+            state.open_holds.pop(subject.id, None)
+
+
+def _remember(state: RunState, event: e.Event, call: CallState, body: e.ReceiptRecorded) -> None:
+    past = history(state, call.tool)
+    if body.outcome is not Outcome.UNKNOWN:
+        past.open.pop(call.id, None)
+    past.counts[body.outcome.value] = past.counts.get(body.outcome.value, 0) + 1
+    if body.outcome is not Outcome.CONFIRMED:
+        return
+    state.read_untrusted = state.read_untrusted or call.untrusted
+    state.labels.update(call.labels)
+    past.confirmed.append(PastCall(call.args or {}, body.fields, event.recorded_at))
+    if call.kind is Kind.READ:
+        _read_confirmed(state, event, call)
+
+
+def _read_confirmed(state: RunState, event: e.Event, call: CallState) -> None:
+    if call.source is not None:
+        state.source_read[call.source] = event.recorded_at
+    key = (call.tool, call.args_digest)
+    older = state.last_read.get(key)
+    state.last_read[key] = call.id
+    if older is None or call.receipt is None or call.receipt.cached_from is not None:
+        return
+    receipt = state.calls[older].receipt
+    for handle in receipt.evidence if receipt else ():
+        if handle not in call.receipt.evidence:
+            state.evidence[handle].superseded = f"read again as call {call.id}"
+
+
+def _evidence(state: RunState, event: e.Event, call: CallState, body: e.ReceiptRecorded) -> tuple[str, ...]:
+    if body.cached_from is not None:
+        original = state.calls[body.cached_from].receipt
+        return original.evidence if original else ()
+    handles = []
+    for item in body.evidence:
+        handle = f"E{len(state.evidence) + 1}"
+        state.evidence[handle] = EvidenceState(
+            handle, item, call.id, call.tool, call.source, body.obtained_at or event.recorded_at
+        )
+        state.evidence_index[item.kind, item.id] = handle
+        handles.append(handle)
+    return tuple(handles)
+
+
+def _hold(state: RunState, call: CallState, body: e.ReceiptRecorded) -> None:
+    if body.outcome is not Outcome.CONFIRMED:
+        return
+    if call.holds:
+        state.open_holds[call.id] = None
+    for other in list(state.open_holds) if call.effects else ():
+        if state.calls[other].consumed_by in call.effects:
+            del state.open_holds[other]
+
+
+def _reconcile_tried(state: RunState, event: e.Event, body: e.ReconcileTried) -> None:
+    call = state.calls[body.call]
+    call.probes, call.next_probe = body.attempt, body.next_at
+
+
+def _hold_lapsed(state: RunState, event: e.Event, body: e.HoldLapsed) -> None:
+    state.open_holds.pop(body.call, None)
+
+
+def _capability_requested(state: RunState, event: e.Event, body: e.CapabilityRequested) -> None:
+    call = state.calls[body.call]
+    call.args = {"capability": body.capability, **body.params}
+
+
+def _question_asked(state: RunState, event: e.Event, body: e.QuestionAsked) -> None:
+    call = state.calls[body.call]
+    call.status, call.held, call.args = CallStatus.HELD, "question", {"question": body.question}
+    state.asked = body.call
+    state.spent.questions += 1
+    executed(state, body.call)
+
+
+CHANGES: dict[type[e.Body], Callable[[RunState, e.Event, Any], None]] = {
+    e.CallRejected: _rejected,
+    e.CallFenced: _fenced,
+    e.CallHeld: _held,
+    e.ApprovalRequested: _approval_requested,
+    e.ApprovalGiven: _approval_given,
+    e.ApprovalRefused: _approval_refused,
+    e.ApprovalExpired: _approval_expired,
+    e.ExecutionStarted: _execution_started,
+    e.ReceiptRecorded: _receipt_recorded,
+    e.ReconcileTried: _reconcile_tried,
+    e.HoldLapsed: _hold_lapsed,
+    e.CapabilityRequested: _capability_requested,
+    e.QuestionAsked: _question_asked,
+}
