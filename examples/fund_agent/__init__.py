@@ -1,0 +1,1 @@
+"""Owns the tools of the fund research example; `docs/fund-agent.md` describes the files they read."""
