@@ -293,10 +293,11 @@ def test_time_that_is_none_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ['"', "charge*", "title:charge AND (", "NEAR(a b", "-charge ^ fund", "a'); DROP TABLE x"]
+    "query",
+    ['charge"', "charge*", "title:charge AND (", "NEAR(charge b", "-charge ^ fund", "charge'); DROP TABLE x"],
 )
 def test_search_takes_query_syntax_as_plain_words(query: str) -> None:
-    assert tools.search_public(query, AS_OF)["matches"] >= 0
+    assert tools.search_public(query, AS_OF)["matches"] > 0
 
 
 @pytest.mark.parametrize("query", ["", "   ", '"', "?!", "___"])
