@@ -95,7 +95,7 @@ def test_first_line_says_what_the_file_owns(source: Path) -> None:
     text = source.read_text(encoding="utf-8")
     assert text.startswith('"""'), f"{name_of(source)}: the first line is no docstring"
     sentence = (ast.get_docstring(ast.parse(text)) or "").split("\n\n")[0]
-    assert sentence.rstrip().endswith((".", ":")), f"{name_of(source)}: the first line is no sentence"
+    assert sentence.rstrip().endswith((".", ":", "?")), f"{name_of(source)}: the first line is no sentence"
     if source.name not in ("__init__.py", "cli.py"):
         assert sentence.startswith("Owns "), f"{name_of(source)}: say what the file owns"
 
