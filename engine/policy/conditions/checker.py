@@ -294,7 +294,8 @@ class Checker:
 
     def _unknown(self, node: Invoke, subject: Syntax | None) -> Expr | None:
         receiver = self.check(node.receiver) if node.receiver is not None else None
-        if node.name not in (*MACROS, "map", "filter", "exists_one"):
+        like_a_macro = node.receiver is not None and len(node.args) > 1 and isinstance(node.args[0], Name)
+        if not like_a_macro:
             checked = [self.check(arg) for arg in node.args]
             receiver = receiver or (checked[0] if checked and node.receiver is None else None)
         method = node.receiver is not None
