@@ -24,7 +24,9 @@ class Unknown(Enum):
     """Absent, out of range, not recorded, or a matching call is open."""
 
     def __bool__(self) -> bool:
-        raise TypeError("an unknown truth value is neither true nor false: compare with `is True` or `is False`")
+        raise TypeError(
+            "an unknown truth value is neither true nor false: compare with `is True` or `is False`"
+        )
 
 
 PENDING: Final = Unknown.PENDING
@@ -91,3 +93,5 @@ class Facts:
     """None: provenance is not recorded, so every origin is UNKNOWN."""
     arg_classes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Argument class -> names of the parameters (not bound) of the tool that have it."""
+    unattended: Mapping[str, int] = field(default_factory=dict)
+    """Rule -> calls that ran unattended under it; for its cap, no condition reads it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from engine.domain.canonical import Json
+from engine.domain.canonical import Json, JsonObject
 from engine.domain.events import StoredResult
 from engine.domain.ids import CallId
 
@@ -64,6 +64,15 @@ class CallResult:
     """The result itself, for scripted models that read it."""
     evidence: tuple[tuple[str, str, str], ...] = field(default=())
     """(handle, kind, id) of the evidence it brought."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSchema:
+    """One entry of tools[], as the model sees it."""
+
+    name: str
+    description: str
+    parameters: JsonObject
 
 
 Message: TypeAlias = Instructions | UserInput | HostBlock | AssistantTurn | CallResult

@@ -1,0 +1,141 @@
+"""Owns the syntax of citations and figure slots in an output's fields, and what the Host writes in their place.
+
+What the Host wrote stands between ⟦ and ⟧; the same signs written by the model are shown as [ and ].
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from decimal import Decimal, InvalidOperation
+from typing import Final, NamedTuple
+
+from engine.domain.events import EvidenceFigure
+
+MARK: Final = re.compile(r"\[\[([^\[\]\n]*)\]\]")
+HANDLE: Final = re.compile(r"\s*(E\d{1,9})(?:#([^\s#\[\]]+))?\s*")
+SLOT: Final = re.compile(r"\{\{\s*fig:([^{}\n]*)\}\}")
+_TOKEN: Final = re.compile(f"{MARK.pattern}|{SLOT.pattern}")
+_HEADING: Final = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)")
+_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
+_HOST_SIGNS: Final = str.maketrans("⟦⟧", "[]")
+
+
+class Mark(NamedTuple):
+    """`[[E3#p2]]`: `handle` is None if it is not a handle."""
+
+    text: str
+    handle: str | None
+    span: str | None
+
+
+class Slot(NamedTuple):
+    """`{{fig:E1/KEY/name}}`; the parts are None if it does not read so."""
+
+    text: str
+    handle: str | None
+    key: str | None
+    name: str | None
+
+
+def read_mark(text: str) -> Mark:
+    match = HANDLE.fullmatch(text)
+    return Mark(text.strip(), None, None) if match is None else Mark(text.strip(), match[1], match[2])
+
+
+def read_slot(text: str) -> Slot:
+    """A key may hold slashes: the handle is before the first, the name after the last."""
+    shown = text.strip()
+    handle, _, rest = shown.partition("/")
+    key, _, name = rest.rpartition("/")
+    if not re.fullmatch(r"E\d{1,9}", handle) or not name:
+        return Slot(shown, None, None, None)
+    return Slot(shown, handle, key or None, name)
+
+
+def marks_in(text: str) -> list[Mark]:
+    return [read_mark(match[1]) for match in MARK.finditer(text)]
+
+
+def slots_in(text: str) -> list[Slot]:
+    return [read_slot(match[1]) for match in SLOT.finditer(text)]
+
+
+class Section(NamedTuple):
+    """A stretch of Markdown under one heading, or before the first; `line` counts from 1."""
+
+    title: str
+    line: int
+    text: str
+
+
+def sections(text: str) -> list[Section]:
+    """The sections that have text of their own; a heading inside a fenced block is no heading."""
+    found: list[Section] = []
+    title, start, body, fence = "", 1, list[str](), ""
+    for number, line in enumerate(text.splitlines(), 1):
+        mark = _FENCE.match(line)
+        if mark is not None and (not fence or line.strip().startswith(fence)):
+            fence = "" if fence else mark[1]
+        if not fence and _HEADING.match(line):
+            found.append(Section(title, start, "\n".join(body)))
+            title, start, body = line.strip(" \t#"), number, []
+        else:
+            body.append(line)
+    found.append(Section(title, start, "\n".join(body)))
+    return [section for section in found if section.text.strip()]
+
+
+def render(text: str, cite: Callable[[Mark], str], figure: Callable[[Slot], str]) -> str:
+    """The text with every mark and slot replaced by what the Host writes."""
+    parts: list[str] = []
+    last = 0
+    for match in _TOKEN.finditer(text):
+        parts.append(text[last : match.start()].translate(_HOST_SIGNS))
+        parts.append(cite(read_mark(match[1])) if match[1] is not None else figure(read_slot(match[2])))
+        last = match.end()
+    parts.append(text[last:].translate(_HOST_SIGNS))
+    return "".join(parts)
+
+
+def plain(text: str) -> str:
+    """Text in which nothing is the Host's."""
+    return text.translate(_HOST_SIGNS)
+
+
+# --- figures -----------------------------------------------------------------------------------------------
+
+
+def figure_text(figure: EvidenceFigure) -> str | None:
+    """The number as people read it, every digit kept: `1,234.50 EUR`, `12.5 %`; None if it is not a number."""
+    if figure.type == "date":
+        return figure.value
+    try:
+        number = Decimal(figure.value)
+    except InvalidOperation:
+        return None
+    if not number.is_finite() or (figure.type == "int" and number != number.to_integral_value()):
+        return None
+    unit = "%" if figure.type == "percent" else figure.unit
+    return f"{number:,f} {unit}" if unit else f"{number:,f}"
+
+
+def traced(text: str, as_of: str | None, handle: str) -> str:
+    """A rendered figure with its as-of and its source."""
+    return "⟦" + " · ".join(part for part in (text, as_of and f"as of {as_of}", handle) if part) + "⟧"
+
+
+def numbered(number: int) -> str:
+    return f"⟦{number}⟧"
+
+
+def leaves(value: object) -> Iterator[str]:
+    """Every string in a value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from leaves(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from leaves(item)
