@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Literal, Protocol
 
-from engine.domain.canonical import Json, JsonObject
+from engine.domain.canonical import Json
 from engine.domain.errors import AgentctlError
 from engine.domain.events import Event, StoredResult, Usage
 from engine.domain.ids import CallId, RunId
-from engine.domain.messages import Message
+from engine.domain.messages import Message, ToolSchema
 from engine.domain.policy import ModelUse, ToolSpec
 
 # --- store ----------------------------------------------------------------------------------------------
@@ -25,7 +25,8 @@ class Owner:
     host: str
     pid: int
     started: float
-    """Start time of the process, seconds since the epoch; tells a reused pid apart."""
+    """Start time of the process in seconds since its host booted (no clock step moves it); tells a reused pid
+    apart. 0 where the system does not say."""
     name: str = ""
 
 
@@ -42,6 +43,20 @@ class Claim:
 @dataclass(frozen=True, slots=True)
 class Head:
     seq: int
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRow:
+    """One event as the database holds it, unread: what an audit hashes. See `Event` for the fields."""
+
+    seq: int
+    kind: str
+    recorded_at: str
+    actor: str
+    claim_epoch: int
+    payload: str
+    previous: str
     hash: str
 
 
@@ -86,6 +101,8 @@ class LoadedPolicy:
     policy: str
     version: int
     digest: str
+    bundle: str
+    """Digest of the blob that holds its texts."""
     loaded_at: datetime
     by: str
     overlay: bool = False
@@ -107,7 +124,11 @@ class EventStore(Protocol):
         ...
 
     def events(self, run: RunId, after: int = 0) -> Iterator[Event]:
-        """Events with seq > after, in order. Raises NewerLog."""
+        """Events with seq > after, in order. Raises NewerLog, LogBroken for a row that nobody can have appended."""
+        ...
+
+    def rows(self, run: RunId, after: int = 0) -> Iterator[StoredRow]:
+        """The same as stored, whether it can be read or not."""
         ...
 
     def head(self, run: RunId) -> Head | None: ...
@@ -119,7 +140,7 @@ class EventStore(Protocol):
     def runs(
         self, *, status: str | None = None, policy: str | None = None, limit: int = 100
     ) -> list[RunSummary]:
-        """Newest first."""
+        """Newest first (by id, which sorts by birth); Runs whose appends never carried a summary are left out."""
         ...
 
     def blob(self, digest: str) -> str | None: ...
@@ -150,15 +171,6 @@ class EventStore(Protocol):
 
 
 # --- model ----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class ToolSchema:
-    """One entry of tools[], as the model sees it."""
-
-    name: str
-    description: str
-    parameters: JsonObject
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 if TYPE_CHECKING:
-    Json: TypeAlias = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+    Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 else:
     Json = Any  # pydantic need not walk what canonical() checks anyway
 JsonObject: TypeAlias = dict[str, Json]
@@ -67,7 +67,11 @@ def parse_json(text: str) -> Json:
     _check_depth(text)
     try:
         value = json.loads(
-            text, object_pairs_hook=_unique, parse_constant=_refuse_constant, parse_int=_int, parse_float=_float
+            text,
+            object_pairs_hook=_unique,
+            parse_constant=_refuse_constant,
+            parse_int=_int,
+            parse_float=_float,
         )
     except NotJson:
         raise
@@ -148,6 +152,13 @@ def _find_surrogate(value: object, path: str = "$") -> str:
             if found:
                 return found
     return ""
+
+
+def refuse_surrogates(value: object) -> None:
+    """Raises NotJson at the first lone surrogate in a value or key."""
+    where = _find_surrogate(value)
+    if where:
+        raise NotJson("a lone surrogate", where)
 
 
 def clean_text(text: str) -> tuple[str, bool]:

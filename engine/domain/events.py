@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, TypeAdapter
 
 from engine.domain.actors import Actor, Principal
 from engine.domain.calls import Outcome
-from engine.domain.canonical import Json, JsonObject, canonical, digest
+from engine.domain.canonical import Json, JsonObject, canonical, digest, refuse_surrogates
 from engine.domain.errors import NewerLog
 from engine.domain.ids import CallId, RunId
 from engine.domain.policy import Kind
@@ -29,7 +29,7 @@ Call = Annotated[CallId, PlainSerializer(lambda call: [call[0], call[1]], return
 class Body(BaseModel):
     """What happened. Subclasses are the event kinds; `kind` is the class name."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
     kind: ClassVar[str]
 
     def __init_subclass__(cls, **kwargs: object) -> None:
@@ -40,7 +40,7 @@ class Body(BaseModel):
 class Record(BaseModel):
     """A part of an event."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
 
 class Usage(Record):
@@ -174,12 +174,12 @@ class RunStarted(Body):
     policy: str
     policy_version: int
     policy_digest: str
+    bundle: str
+    """Digest of the blob that holds the texts the policy was compiled from."""
     principal: Principal
     task: JsonObject
     model: str
     """What proposes: a litellm id, `scripted/FILE` or `replay/RUN`."""
-    restricted_by: tuple[str, ...] = ()
-    """Digests of loaded policy versions that restrict it from the start."""
     forked_from: str | None = None
     forked_at: int | None = None
 
@@ -319,7 +319,9 @@ class CallHeld(Body):
     tool: str
     tool_kind: Kind | None
     """None for a built-in tool."""
-    reason: Literal["approval", "queued", "equal_key", "question", "capability", "unknown_effects"]
+    reason: Literal[
+        "approval", "queued", "equal_key", "question", "capability", "publication", "unknown_effects"
+    ]
     waits_for: tuple[str, ...] = ()
     """Rules whose approval is missing; for a finish, the gates that hold it."""
     args: JsonObject = Field(default_factory=dict)
@@ -358,11 +360,14 @@ class ApprovalExpired(Body):
     call: Call
 
 
+DecisionWord = Literal["approve", "refuse", "reconcile", "revoke"]
+
+
 class DecisionNotEligible(Body):
     """Somebody tried to decide and may not; nothing changed."""
 
     call: str
-    decision: Literal["approve", "refuse", "reconcile", "revoke"]
+    decision: DecisionWord
     because: str
 
 
@@ -496,9 +501,12 @@ class OutputPublished(Body):
 # --- facts of the outside ---------------------------------------------------------------------------------
 
 
+SourceState = Literal["available", "degraded", "unavailable", "unauthorized"]
+
+
 class SourceStateChanged(Body):
     source: str
-    state: Literal["available", "degraded", "unavailable", "unauthorized"]
+    state: SourceState
     because: str = ""
 
 
@@ -513,8 +521,11 @@ class StateUpdated(Body):
 class PolicyLoaded(Body):
     """A newer version of the Run's policy is known; it restricts the Run at once and never widens it."""
 
+    policy: str
     digest: str
+    bundle: str
     version: int
+    overlay: bool = False
     drain: bool = False
 
 
@@ -570,7 +581,10 @@ _ACTOR = TypeAdapter(Actor)
 
 def payload_of(body: Body) -> str:
     """The canonical text of a body; defaults are left out. Raises NotJson for what cannot be stored."""
-    return canonical(body.model_dump(mode="json", exclude_defaults=True))
+    text = canonical(body.model_dump(mode="json", exclude_defaults=True))
+    if "\ufffd" in text:  # what pydantic makes of a lone surrogate in a key
+        refuse_surrogates(body.model_dump())
+    return text
 
 
 def actor_text(actor: Actor) -> str:

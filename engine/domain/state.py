@@ -90,6 +90,9 @@ class CallState:
     approved_by: str | None = None
     attempts: int = 0
     started_at: datetime | None = None
+    """When it was dispatched first."""
+    fields: JsonObject = field(default_factory=dict)
+    """Declared result fields that the Host may read."""
     idempotency_key: str | None = None
     source: str | None = None
     effects: tuple[str, ...] = ()
@@ -99,12 +102,18 @@ class CallState:
     untrusted: bool = False
     labels: tuple[str, ...] = ()
     receipt: ReceiptState | None = None
+    compensation: CallId | None = None
+    """The call of the Host that tried to undo it."""
     compensated_by: CallId | None = None
+    """The same, once it is confirmed."""
     hold_ends: datetime | None = None
     """When a declared hold lapses; None: no hold, or one without ttl."""
     holds: bool = False
     """The tool declares a hold; it is open while the call is in `RunState.open_holds`."""
+    hold_ttl: float | None = None
     consumed_by: str | None = None
+    refreshed: dict[str, CallId] = field(default_factory=dict)
+    """State slice -> the call of the Host that refreshed it before this call was to run."""
     probes: int = 0
     next_probe: datetime | None = None
 
@@ -125,6 +134,8 @@ class TurnState:
     """The permission epoch its contract was compiled under."""
     asked_seq: int
     """Of the ModelAttemptStarted that brought it: what was recorded later was not shown to it."""
+    offered: frozenset[str] = frozenset()
+    """Names of the tools in its contract."""
     calls: list[CallId] = field(default_factory=list)
     executed: bool = False
     """Something of it was executed: a receipt, a cache hit, a question, a publication."""
@@ -161,6 +172,8 @@ class SliceState:
     version: int
     at: datetime
     by: Actor
+    printed: dict[int, Json] = field(default_factory=dict)
+    """Version -> the declared field `version` it had, where the slice has one: for messages only."""
 
 
 @dataclass(slots=True)
@@ -239,8 +252,10 @@ class RunState:
     policy: str = ""
     policy_version: int = 0
     policy_digest: str = ""
-    restricted_by: list[str] = field(default_factory=list)
-    """Digests of loaded versions, oldest first; the last of each policy id restricts."""
+    bundle: str = ""
+    """Digest of the blob that holds the policy's texts."""
+    restricted_by: dict[str, str] = field(default_factory=dict)
+    """Policy or overlay id -> bundle of its newest loaded version, which restricts this Run."""
     draining: bool = False
     principal: Principal | None = None
     task: JsonObject = field(default_factory=dict)
@@ -268,6 +283,8 @@ class RunState:
     """Calls that are not final, in order."""
     unknown_calls: dict[CallId, None] = field(default_factory=dict)
     open_holds: dict[CallId, None] = field(default_factory=dict)
+    changed: list[CallId] = field(default_factory=list)
+    """Writes and hybrids of the model with a confirmed receipt, in the order of their receipts."""
     host_calls: int = 0
     grants: dict[str, GrantState] = field(default_factory=dict)
     state: dict[str, SliceState] = field(default_factory=dict)
@@ -300,6 +317,8 @@ class RunState:
     last_epoch: int = 0
     """Claim epoch of the last event, for wall time."""
     parked: bool = False
+    news: bool = False
+    """Something happened since the Run was parked: decide again whether it must wait."""
     alerts: list[tuple[str, str]] = field(default_factory=list)
     forked_from: str | None = None
 
@@ -310,6 +329,10 @@ class RunState:
     @property
     def turn(self) -> TurnState | None:
         return self.turns[-1] if self.turns else None
+
+    def effects(self) -> list[CallState]:
+        """Confirmed writes and hybrids of the model, in the order in which they started."""
+        return [self.calls[call] for call in self.changed]
 
     def active_grants(self) -> dict[str, list[Mapping[str, Json]]]:
         """Capability -> parameters of each active grant, in the order they were granted."""
