@@ -1,0 +1,1 @@
+"""Owns what a provider is sent: wire names, wire ids and the projection of neutral messages."""
