@@ -28,6 +28,10 @@ from engine.domain.policy import Policy
 from engine.domain.state import CallState, RunState, TurnState
 
 ReadResult = Callable[[StoredResult], Json]
+Count = Callable[[str], int]
+"""Text -> its estimated tokens."""
+MESSAGE_TOKENS = 4
+"""What a message costs beside its text."""
 SHOWN_LIMIT = 64 * 1024
 """Code points of one result that the model is shown; the log keeps the whole."""
 
@@ -49,7 +53,7 @@ def instructions(policy: Policy, state: RunState) -> Instructions | None:
     }
     try:
         text = environment.from_string(prompt.text).render(known)
-    except Exception as error:  # noqa: BLE001 - a template can raise anything; the author is told
+    except Exception as error:
         raise PolicyInvalid(
             f"the prompt `{prompt.file}` does not render: {error}", remedy="mend the template or its `vars`"
         ) from error
@@ -59,13 +63,16 @@ def instructions(policy: Policy, state: RunState) -> Instructions | None:
 class Conversation:
     """The messages of one Run. `messages` only grows; a request holds a view of it, not a copy."""
 
-    def __init__(self, policy: Policy, state: RunState, read_result: ReadResult) -> None:
+    def __init__(self, policy: Policy, state: RunState, read_result: ReadResult, count: Count) -> None:
         self.messages: list[Message] = []
+        self.tokens = 0
+        """An estimate of the tokens of all messages."""
+        self._count = count
         self._read = read_result
         self._turns = self._inputs = self._notices = 0
         system = instructions(policy, state)
         if system is not None:
-            self.messages.append(system)
+            self._add(system)
 
     def sync(self, state: RunState) -> Sequence[Message]:
         """Appends what was recorded since the last call: inputs, closed turns with their results, late news."""
@@ -76,16 +83,20 @@ class Conversation:
         self._said_before(state, state.seq + 1)
         return self.messages
 
+    def _add(self, message: Message) -> None:
+        self.messages.append(message)
+        self.tokens += self._count(_text_of(message)) + MESSAGE_TOKENS
+
     def _said_before(self, state: RunState, seq: int) -> None:
         """Inputs and notices in the order they were recorded."""
         while True:
             next_input = state.inputs[self._inputs] if self._inputs < len(state.inputs) else None
             next_notice = state.notices[self._notices] if self._notices < len(state.notices) else None
             if next_input and next_input[0] < seq and (not next_notice or next_input[0] < next_notice[0]):
-                self.messages.append(UserInput(next_input[1]))
+                self._add(UserInput(next_input[1]))
                 self._inputs += 1
             elif next_notice and next_notice[0] < seq:
-                self.messages.append(HostBlock(self._notice(state.calls[next_notice[1]])))
+                self._add(HostBlock(self._notice(state.calls[next_notice[1]])))
                 self._notices += 1
             else:
                 return
@@ -101,7 +112,7 @@ class Conversation:
         calls = [state.calls[call] for call in turn.calls]
         if not recorded.text and not recorded.parts and not calls:
             return
-        self.messages.append(
+        self._add(
             AssistantTurn(
                 turn.number,
                 recorded.model,
@@ -110,7 +121,8 @@ class Conversation:
                 tuple(ShownCall(call.id, call.tool, shown_arguments(call.proposal)) for call in calls),
             )
         )
-        self.messages.extend(self.result(call, state) for call in calls)
+        for call in calls:
+            self._add(self.result(call, state))
 
     def result(self, call: CallState, state: RunState) -> CallResult:
         """The one result of one proposal, as the model reads it."""
@@ -131,6 +143,13 @@ class Conversation:
             return CallResult(call.id, call.tool, outcome, str(stored.value), False, stored)
         text = bounded(json.dumps(said, ensure_ascii=False, separators=(",", ":")))
         return CallResult(call.id, call.tool, outcome, text, is_error, stored, evidence)
+
+
+def _text_of(message: Message) -> str:
+    """Everything of a message that is sent as text."""
+    if isinstance(message, AssistantTurn):
+        return message.text + "".join(f"{call.tool}{call.arguments}" for call in message.calls)
+    return message.text
 
 
 def bounded(text: str) -> str:

@@ -41,6 +41,8 @@ def apply(state: RunState, event: e.Event) -> None:
     change = _CHANGES.get(type(body))
     if change is not None:
         change(state, event, body)
+    if not event.claim_epoch or isinstance(body, e.ReceiptRecorded | e.ApprovalExpired | e.GrantExpired):
+        state.news = True
     state.seq = event.seq
     state.head = event.hash
     state.updated_at = event.recorded_at
@@ -63,7 +65,7 @@ def _run_started(state: RunState, event: e.Event, body: e.RunStarted) -> None:
     )
     state.principal, state.task, state.model = body.principal, body.task, body.model
     state.started_at = event.recorded_at
-    state.restricted_by = list(body.restricted_by)
+    state.bundle = body.bundle
     state.forked_from = body.forked_from
 
 
@@ -78,6 +80,7 @@ def _input_received(state: RunState, event: e.Event, body: e.InputReceived) -> N
 
 def _run_parked(state: RunState, event: e.Event, body: e.RunParked) -> None:
     state.waiting_for = body.waiting_for
+    state.news = False
 
 
 def _run_resumed(state: RunState, event: e.Event, body: e.RunResumed) -> None:
@@ -145,7 +148,8 @@ def _turn_recorded(state: RunState, event: e.Event, body: e.ModelTurnRecorded) -
     reserved = state.attempt.reserved if state.attempt else e.Reservation()
     asked = state.attempt.seq if state.attempt else event.seq
     _charge(state, body.usage, body.cost_usd, reserved)
-    turn = TurnState(body.turn, body, body.epoch, asked)
+    offered = state.contract.tools if state.contract else frozenset()
+    turn = TurnState(body.turn, body, body.epoch, asked, offered)
     state.turns.append(turn)
     state.attempt, state.attempts, state.last_failure = None, 0, None
     spent = state.spent
@@ -198,7 +202,7 @@ def _state_updated(state: RunState, event: e.Event, body: e.StateUpdated) -> Non
 
 
 def _policy_loaded(state: RunState, event: e.Event, body: e.PolicyLoaded) -> None:
-    state.restricted_by.append(body.digest)
+    state.restricted_by[body.policy] = body.bundle
     state.draining = state.draining or body.drain
     move_epoch(state, f"loaded policy version {body.version}")
 

@@ -122,14 +122,17 @@ def _execution_started(state: RunState, event: e.Event, body: e.ExecutionStarted
         _count_dispatch(state, body.tool)
     state.open_calls[body.call] = None
     call.status, call.kind, call.attempts = CallStatus.STARTED, body.tool_kind, body.attempt
-    call.args, call.args_digest, call.started_at = body.args, body.args_digest, event.recorded_at
+    call.args, call.args_digest = body.args, body.args_digest
+    call.started_at = call.started_at or event.recorded_at
     call.idempotency_key, call.source, call.host = body.idempotency_key, body.source, body.host
     call.effects, call.reversible, call.edges = body.effects, body.reversible, body.edges
     call.approved_by = body.approved_by
-    call.holds, call.consumed_by = body.holds, body.consumed_by
+    call.holds, call.hold_ttl, call.consumed_by = body.holds, body.hold_ttl, body.consumed_by
     call.untrusted, call.labels = body.untrusted, body.labels
     if body.hold_ttl is not None:
         call.hold_ends = event.recorded_at + timedelta(seconds=body.hold_ttl)
+    if body.host is not None and body.host.subject is not None:
+        _for_subject(state.calls[body.host.subject], body.call, body.host)
     if body.host is None:
         history(state, body.tool).open[body.call] = body.args
         if body.approved_by and body.approved_by.startswith("rule "):
@@ -137,6 +140,15 @@ def _execution_started(state: RunState, event: e.Event, body: e.ExecutionStarted
             state.spent.unattended[rule] = state.spent.unattended.get(rule, 0) + 1
         for grant in body.grants:
             _use_grant(state, grant)
+
+
+def _for_subject(subject: CallState, call: CallId, host: e.HostPurpose) -> None:
+    if host.purpose == "compensation":
+        subject.compensation = call
+    elif host.purpose == "refresh" and host.slice is not None:
+        subject.refreshed[host.slice] = call
+    elif host.purpose == "probe":
+        subject.probes += 1
 
 
 def _use_grant(state: RunState, grant: str) -> None:
@@ -167,6 +179,7 @@ def _receipt_recorded(state: RunState, event: e.Event, body: e.ReceiptRecorded) 
         body.outcome, body.settled_by, event.recorded_at, body.detail, body.result, handles,
         body.cached_from, body.obtained_at, body.late,
     )  # fmt: skip
+    call.fields = body.fields or call.fields
     _count_outcome(state, call, body, before)
     if call.host is None:
         _remember(state, event, call, body)
@@ -208,6 +221,8 @@ def _remember(state: RunState, event: e.Event, call: CallState, body: e.ReceiptR
     past.confirmed.append(PastCall(call.args or {}, body.fields, event.recorded_at))
     if call.kind is Kind.READ:
         _read_confirmed(state, event, call)
+    else:
+        state.changed.append(call.id)
 
 
 def _read_confirmed(state: RunState, event: e.Event, call: CallState) -> None:
@@ -251,7 +266,7 @@ def _hold(state: RunState, call: CallState, body: e.ReceiptRecorded) -> None:
 
 def _reconcile_tried(state: RunState, event: e.Event, body: e.ReconcileTried) -> None:
     call = state.calls[body.call]
-    call.probes, call.next_probe = body.attempt, body.next_at
+    call.next_probe = body.next_at
 
 
 def _hold_lapsed(state: RunState, event: e.Event, body: e.HoldLapsed) -> None:

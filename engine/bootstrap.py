@@ -1,0 +1,128 @@
+"""Owns the composition: the one file that names adapters and puts a Runtime together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+
+from engine.domain.errors import SourceError, UsageError
+from engine.domain.policy import Policy
+from engine.policy.compiler import load_policy as compile_to_policy
+from engine.policy.documents.project import Project, load_project
+from engine.ports import Clock, EventStore, ModelGateway, Owner, ToolExecutor
+from engine.runtime.runtime import Parts, Runtime
+
+DEFAULT_DB = ".agentctl/agentctl.db"
+SCRIPTED = "scripted/"
+REPLAY = "replay/"
+
+
+def open_runtime(
+    db: str | None = None,
+    *,
+    policy: Policy | str | Path | None = None,
+    tools: Mapping[str, Callable[..., object]] | ToolExecutor | None = None,
+    gateway: ModelGateway | None = None,
+    model: str | None = None,
+    project: Project | None = None,
+    clock: Clock | None = None,
+    create: bool = True,
+) -> Runtime:
+    """A Runtime on a database.
+
+    `db`: a path, a database URL, or `:memory:`; by default what `agentctl.yaml` says, else `.agentctl/agentctl.db`.
+    `policy`: a compiled Policy or the path of one. `tools`: callables by the names of the tool specs, or an
+    executor of your own; by default the handlers that the specs name. `gateway`: whatever proposes; by default
+    the adapter for `model` (a litellm id, `scripted/FILE` or `replay/RUN`), else the policy's primary model.
+
+    Raises PolicyInvalid, StoreError and UsageError.
+    """
+    settings = project or load_project(Path.cwd())
+    compiled = load_policy(policy, settings) if isinstance(policy, str | Path) else policy
+    store = open_store(db, settings, create=create)
+    named = model or (compiled.model.primary.id if compiled is not None else "")
+    parts = Parts(
+        store=store,
+        gateway=gateway or open_gateway(named, settings, store),
+        executor=_executor(tools, settings),
+        clock=clock or _clock(),
+        owner=_owner(),
+        model=named if gateway is None or model else f"gateway/{type(gateway).__name__}",
+    )
+    return Runtime(parts, compiled)
+
+
+def load_policy(path: str | Path, project: Project | None = None, *, overlays: Sequence[str] = ()) -> Policy:
+    """Compiles a policy file. Raises PolicyInvalid with every fault, SourceError if it cannot be read."""
+    settings = project or load_project(Path.cwd())
+    compiled = compile_to_policy(str(path), extra_overlays=overlays)
+    limits = settings.limits.get(compiled.id)
+    return compile_to_policy(str(path), extra_overlays=overlays, limits=limits) if limits else compiled
+
+
+def open_store(db: str | None, project: Project, *, create: bool = True) -> EventStore:
+    """The event store for a path, a database URL or `:memory:`."""
+    url = database_of(db, project)
+    if url == ":memory:":
+        from engine.adapters.memory_store import MemoryStore
+
+        return MemoryStore()
+    from engine.adapters.sql_store import SqlStore
+
+    return SqlStore.open(url, create=create)
+
+
+def database_of(db: str | None, project: Project) -> str:
+    """What is opened: the option, else the project's `db`, else the default beside the project file."""
+    if db:
+        return db
+    url = project.db or DEFAULT_DB
+    if ":" in url or Path(url).is_absolute():
+        return url
+    return str(project.root / url)
+
+
+def open_gateway(model: str, project: Project, store: EventStore | None = None) -> ModelGateway:
+    """The adapter for a model id; nothing heavy is loaded before the first proposal."""
+    if model.startswith(SCRIPTED):
+        from engine.adapters.scripted_gateway import ScriptedGateway
+
+        return ScriptedGateway.from_file(model.removeprefix(SCRIPTED))
+    if model.startswith(REPLAY):
+        raise UsageError("replay models are not built yet", remedy="use `scripted/FILE`")
+    from engine.adapters.litellm_gateway import LitellmGateway
+    from engine.adapters.litellm_prices import Price
+
+    prices = {
+        name: Price(Decimal(price.input), Decimal(price.output)) for name, price in project.prices.items()
+    }
+    return LitellmGateway(prices=prices)
+
+
+def _executor(
+    tools: Mapping[str, Callable[..., object]] | ToolExecutor | None, project: Project
+) -> ToolExecutor:
+    if tools is not None and not isinstance(tools, Mapping):
+        return tools
+    from engine.adapters.function_tools import FunctionTools
+
+    paths = [project.root / path for path in project.handlers]
+    for path in paths:
+        if not path.is_dir():
+            raise SourceError(
+                f"`handlers` names `{path}`, which is no folder", remedy="mend `handlers` in agentctl.yaml"
+            )
+    return FunctionTools(tools, paths)
+
+
+def _clock() -> Clock:
+    from engine.adapters.system_clock import SystemClock
+
+    return SystemClock()
+
+
+def _owner() -> Owner:
+    from engine.adapters.processes import this_process
+
+    return this_process("agentctl")

@@ -1,0 +1,175 @@
+"""Owns the facts that follow from a verdict: what is recorded, and what is dispatched, for one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engine.domain import events as e
+from engine.domain.calls import Outcome
+from engine.domain.canonical import JsonObject, digest_of
+from engine.domain.ids import CallId
+from engine.domain.policy import Policy, ToolSpec
+from engine.domain.state import CallState, RunState, TurnState
+from engine.domain.types import Trust
+from engine.lifecycle.present import Present
+from engine.lifecycle.steps import Execute, Record, Step
+from engine.policy.binding import host_arguments
+from engine.policy.freshness import slices_of, stale
+from engine.policy.verdicts import Hold, Reject, Run
+
+
+def rejected(call: CallState, verdict: Reject) -> Iterator[e.Body]:
+    yield from alerts(verdict.alerts)
+    yield e.CallRejected(call=call.id, tool=call.tool, refusal=verdict.refusal, args=verdict.args)
+
+
+def alerts(messages: tuple[str, ...]) -> Iterator[e.Body]:
+    for message in messages:
+        yield e.OperatorAlerted(code="condition-failed", message=message)
+
+
+def hold(call: CallState, verdict: Hold) -> Iterator[e.Body]:
+    """The call waits for people; the request is bound to what is stored and to what they are shown."""
+    yield from alerts(verdict.alerts)
+    yield e.CallHeld(
+        call=call.id,
+        tool=call.tool,
+        tool_kind=None if verdict.spec is None else verdict.spec.kind,
+        reason="approval" if verdict.spec is not None else "publication",
+        waits_for=tuple(need.rule for need in verdict.requirements),
+        args=verdict.args,
+    )
+    yield e.ApprovalRequested(
+        call=call.id,
+        digest=verdict.digest,
+        requirements=verdict.requirements,
+        shown=verdict.shown,
+        shown_digest=verdict.shown_digest,
+    )
+
+
+def queued(call: CallState, verdict: Run) -> Iterator[e.Body]:
+    yield from alerts(verdict.alerts)
+    yield e.CallHeld(
+        call=call.id,
+        tool=call.tool,
+        tool_kind=verdict.spec.kind,
+        reason="queued",
+        args=verdict.args,
+        detail="an earlier call of the same response is held",
+    )
+
+
+def execute(
+    present: Present, turn: TurnState, call: CallState, verdict: Run | Hold, approved_by: str | None = None
+) -> Step:
+    """Refreshes the state that the rules want fresh, checks it, then dispatches."""
+    policy, state = present.policy, present.state
+    for name in slices_of(verdict.matched):
+        slice_ = policy.state.get(name)
+        if slice_ is None or slice_.refresh is None or name in call.refreshed:
+            continue
+        tool = policy.tools[slice_.refresh]
+        args = host_arguments(tool, {}, call, present.facts[0])
+        if args is None:
+            break
+        purpose = e.HostPurpose(purpose="refresh", subject=call.id, slice=name)
+        return Execute((host_start(state, tool, args, purpose),))
+    fault = stale(verdict.matched, state, turn.recorded.state_versions, present.now)
+    if fault is not None:
+        return Record((not_executed(call, f"not executed: {fault.message} since the model saw it"),))
+    return Execute((started(policy, call, verdict, approved_by),), tuple(alerts(verdict.alerts)))
+
+
+def started(
+    policy: Policy, call: CallState, verdict: Run | Hold, approved_by: str | None = None
+) -> e.ExecutionStarted:
+    """The dispatch of an admitted call, durable before anything is sent."""
+    spec = verdict.spec
+    assert spec is not None
+    source = policy.sources.get(spec.source) if spec.source else None
+    untrusted = source is not None and source.trust is Trust.UNTRUSTED
+    if isinstance(verdict, Run):
+        approved_by = approved_by or verdict.approved_by
+    return e.ExecutionStarted(
+        call=call.id,
+        tool=spec.name,
+        tool_kind=spec.kind,
+        attempt=call.attempts + 1,
+        args=verdict.args,
+        args_digest=digest_of(verdict.args),
+        policy_digest=policy.digest,
+        idempotency_key=verdict.idempotency_key,
+        approved_by=approved_by,
+        source=spec.source,
+        effects=spec.effects,
+        reversible=spec.reversible,
+        normalised=verdict.normalised,
+        holds=spec.holds is not None,
+        hold_ttl=spec.holds.ttl.total_seconds() if spec.holds and spec.holds.ttl else None,
+        consumed_by=spec.holds.consumed_by if spec.holds else None,
+        untrusted=untrusted or any(field.trust is Trust.UNTRUSTED for field in spec.result.values()),
+        labels=tuple(sorted(spec.labels.union(*(field.labels for field in spec.result.values())))),
+        grants=verdict.grants,
+    )
+
+
+def host_start(
+    state: RunState, spec: ToolSpec, args: JsonObject, purpose: e.HostPurpose
+) -> e.ExecutionStarted:
+    """A call of the Host: no proposal, so no rule, fence or budget applies to it; it has a receipt all the same."""
+    key = digest_of([state.run, spec.name, purpose.purpose, list(purpose.subject or ()), args])
+    return e.ExecutionStarted(
+        call=CallId(0, state.host_calls + 1),
+        tool=spec.name,
+        tool_kind=spec.kind,
+        args=args,
+        args_digest=digest_of(args),
+        policy_digest=state.policy_digest,
+        idempotency_key=None if spec.idempotency is None else key,
+        source=spec.source,
+        effects=spec.effects,
+        reversible=spec.reversible,
+        host=purpose,
+    )
+
+
+def not_executed(call: CallState, why: str) -> e.ReceiptRecorded:
+    """A held or queued call that will not run: known not to be executed, and why."""
+    return e.ReceiptRecorded(
+        call=call.id, tool=call.tool, outcome=Outcome.NOT_EXECUTED, settled_by="host", detail=why
+    )
+
+
+def held_behind_twin(state: RunState, call: CallState, verdict: Run | Hold) -> tuple[e.Body, ...]:
+    """Held while an earlier call with the same idempotency key is open or of unknown outcome."""
+    assert verdict.spec is not None
+    twin = open_twin(state, call.id, verdict.idempotency_key)
+    if twin is None:
+        return ()
+    return (
+        e.CallHeld(
+            call=call.id,
+            tool=call.tool,
+            tool_kind=verdict.spec.kind,
+            reason="equal_key",
+            args=verdict.args,
+            detail=str(twin),
+        ),
+    )
+
+
+def open_twin(state: RunState, call: CallId, key: str | None) -> CallId | None:
+    """The first other call with this key that is started without a receipt, or whose outcome is unknown."""
+    if key is None:
+        return None
+    for other in (*state.open_calls, *state.unknown_calls):
+        found = state.calls[other]
+        if other != call and found.idempotency_key == key and (found.unknown or found.started_at is not None):
+            return other
+    return None
+
+
+def decided_against(call: CallState) -> e.ReceiptRecorded:
+    """Refused, or nobody decided in time: the two are told apart in the reason."""
+    return not_executed(call, call.approval.because if call.approval else "")

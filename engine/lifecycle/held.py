@@ -1,0 +1,137 @@
+"""Owns held calls: what each waits for, and what is done when the wait is over."""
+
+from __future__ import annotations
+
+from engine.domain import events as e
+from engine.domain.calls import Outcome
+from engine.domain.ids import CallId
+from engine.domain.policy import Kind
+from engine.domain.state import CallState, TurnState
+from engine.lifecycle.acts import (
+    decided_against,
+    execute,
+    held_behind_twin,
+    hold,
+    not_executed,
+)
+from engine.lifecycle.builtins import finish, grant, publish_approved
+from engine.lifecycle.present import Present
+from engine.lifecycle.steps import Record, Step
+from engine.policy.admission import readmit
+from engine.policy.verdicts import Hold, Reject, Run
+
+
+def continue_held(present: Present, turn: TurnState, call: CallState, *, blocked: bool) -> Step | None:
+    """What to do about a held call now; None while it waits."""
+    match call.held:
+        case "approval":
+            return _approved(present, turn, call, blocked=blocked)
+        case "capability":
+            return _capability(present, call)
+        case "publication":
+            return _publication(present, call)
+        case "queued":
+            return None if blocked else _decide_again(present, turn, call)
+        case "equal_key":
+            return _behind_twin(present, turn, call, blocked=blocked)
+        case "unknown_effects":
+            return _finish(present, call)
+        case _:
+            return None
+
+
+def _approved(present: Present, turn: TurnState, call: CallState, *, blocked: bool) -> Step | None:
+    approval = call.approval
+    assert approval is not None
+    if not approval.decided:
+        return None
+    if approval.decided != "approved":
+        return Record((decided_against(call),))
+    return None if blocked else _decide_again(present, turn, call)
+
+
+def _decide_again(present: Present, turn: TurnState, call: CallState) -> Step:
+    """Under the facts of now: a stricter decision, or state that is not fresh, wins over the approval."""
+    spec = present.policy.tools[call.tool]
+    args = dict(call.args or {})
+    if call.approval is not None and call.approval.edits:
+        args.update(call.approval.edits)
+    verdict = readmit(present.policies, present.state, spec, call.id, args, present.facts)
+    match verdict:
+        case Reject():
+            return Record((not_executed(call, verdict.refusal.message),))
+        case Hold():
+            return _needs_people(present, turn, call, verdict)
+        case Run():
+            twin = held_behind_twin(present.state, call, verdict)
+            if twin and call.held != "equal_key":
+                return Record(twin)
+            return execute(present, turn, call, verdict, _approver(call))
+        case _:
+            raise AssertionError(f"a held call was judged {verdict!r}")
+
+
+def _needs_people(present: Present, turn: TurnState, call: CallState, verdict: Hold) -> Step:
+    """It runs if every rule that asks now is satisfied by who has said yes; else it waits for the rest."""
+    given = call.approval
+    satisfied = {rule for _, rules in given.given for rule in rules} if given is not None else set()
+    quorum = {need.rule: need.quorum for need in given.requirements} if given is not None else {}
+    missing = [
+        need
+        for need in verdict.requirements
+        if need.rule not in satisfied or quorum.get(need.rule, 0) < need.quorum
+    ]
+    if missing:
+        return Record(tuple(hold(call, verdict)))
+    if held_behind_twin(present.state, call, verdict) and call.held != "equal_key":
+        return Record(held_behind_twin(present.state, call, verdict))
+    return execute(present, turn, call, verdict, _approver(call))
+
+
+def _approver(call: CallState) -> str | None:
+    if call.approval is None:
+        return None
+    return ", ".join(dict.fromkeys(actor.id for actor, _ in call.approval.given))
+
+
+def _behind_twin(present: Present, turn: TurnState, call: CallState, *, blocked: bool) -> Step | None:
+    """The first call with the same key decides: confirmed, and this one is not executed; else it is decided again."""
+    twin = CallId.parse(call.detail)
+    first = present.state.calls.get(twin) if twin is not None else None
+    if first is None or first.receipt is None or first.receipt.outcome is Outcome.UNKNOWN:
+        return None
+    if first.receipt.outcome is Outcome.CONFIRMED:
+        return Record((not_executed(call, f"the same operation was confirmed as call {first.id}"),))
+    return None if blocked else _decide_again(present, turn, call)
+
+
+def _capability(present: Present, call: CallState) -> Step | None:
+    approval = call.approval
+    if approval is None or not approval.decided:
+        return None
+    args = call.args or {}
+    name = str(args.get("capability", ""))
+    if approval.decided != "approved":
+        return Record((e.CapabilityDenied(call=call.id, capability=name, because=approval.because),))
+    params = {key: value for key, value in args.items() if key not in ("capability", "reason")}
+    return Record((grant(present, call, name, params, _approver(call) or ""),))
+
+
+def _publication(present: Present, call: CallState) -> Step | None:
+    approval = call.approval
+    if approval is None or not approval.decided:
+        return None
+    if approval.decided != "approved":
+        return Record((decided_against(call),))
+    return Record(publish_approved(present, call))
+
+
+def _finish(present: Present, call: CallState) -> Step | None:
+    """Asked again once every effect is known."""
+    if any(_has_effect(present, unknown) for unknown in present.state.unknown_calls):
+        return None
+    return Record(finish(present, call))
+
+
+def _has_effect(present: Present, call: CallId) -> bool:
+    return present.state.calls[call].kind is not Kind.READ

@@ -1,0 +1,55 @@
+"""Owns what one step of `decide` looks at: policies, state, the time, and the facts that follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Protocol
+
+from engine.domain.facts import Facts
+from engine.domain.policy import ModelUse, Policy
+from engine.domain.state import RunState
+from engine.policy.arguments import SecretFinder
+from engine.policy.view import FactsView
+
+
+class Outlook(Protocol):
+    """What the outside says of the request to come: asked by `decide`, answered without I/O."""
+
+    def input_tokens(self, state: RunState) -> int:
+        """An estimate of the next request's size."""
+        ...
+
+    def price(self, use: ModelUse, input_tokens: int, output_tokens: int) -> Decimal | None: ...
+
+    @property
+    def free(self) -> bool:
+        """True for models that play back proposals."""
+        ...
+
+
+class Present:
+    """One Run at one moment. `facts` are made when they are first read."""
+
+    def __init__(
+        self,
+        policies: Sequence[Policy],
+        state: RunState,
+        view: FactsView,
+        now: datetime,
+        secrets: SecretFinder | None,
+    ) -> None:
+        self.policies = policies
+        self.policy = policies[0]
+        self.state = state
+        self.now = now
+        self.secrets = secrets
+        self._view = view
+        self._facts: tuple[Facts, ...] | None = None
+
+    @property
+    def facts(self) -> tuple[Facts, ...]:
+        if self._facts is None:
+            self._facts = self._view.at(self.now)
+        return self._facts

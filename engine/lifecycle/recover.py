@@ -1,0 +1,224 @@
+"""Owns what time and crashes leave behind: attempts and calls without an end, expiries, unknown outcomes."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from engine.domain import events as e
+from engine.domain.calls import CallStatus, Outcome
+from engine.domain.policy import Kind, Retry, ToolSpec
+from engine.domain.state import CallState, RunState
+from engine.lifecycle.acts import host_start
+from engine.lifecycle.present import Present
+from engine.lifecycle.steps import Execute, Reconcile, Record, Step
+from engine.policy.binding import host_arguments
+from engine.policy.view import for_call, tool_facts
+
+PROBE_AFTER = (0.0, 2.0, 10.0, 60.0, 300.0, 900.0)
+"""Seconds after an outcome became unknown, or after the probe before, until the next probe."""
+MAX_ATTEMPTS = 3
+"""Dispatches of one call under `retry: same_key`."""
+
+
+def leftovers(present: Present) -> Step | None:
+    """An attempt or a call whose end is not recorded: the process that started it is gone."""
+    state = present.state
+    if state.attempt is not None:
+        return Record((_lost_attempt(state),))
+    reads: list[e.ExecutionStarted] = []
+    for id_ in state.open_calls:
+        call = state.calls[id_]
+        if call.status is not CallStatus.STARTED:
+            continue
+        spec = present.policy.tools[call.tool]
+        if spec.kind is Kind.READ and call.host is None:
+            reads.append(again(state, call))
+        elif not reads:
+            return _lost_call(present, spec, call)
+    return Execute(tuple(reads)) if reads else None
+
+
+def _lost_attempt(state: RunState) -> e.Body:
+    assert state.attempt is not None
+    return e.ModelAttemptFailed(
+        turn=state.attempt.turn,
+        attempt=state.attempt.number,
+        error="cut",
+        message="the process ended before the response closed",
+    )
+
+
+def _lost_call(present: Present, spec: ToolSpec, call: CallState) -> Step:
+    """A read of the Host failed; a write or hybrid is sent again only where the tool promises to deduplicate."""
+    if may_send_again(spec, call, present.now):
+        return Execute((again(present.state, call),))
+    read = spec.kind is Kind.READ
+    return Record(
+        (
+            e.ReceiptRecorded(
+                call=call.id,
+                tool=call.tool,
+                outcome=Outcome.FAILED if read else Outcome.UNKNOWN,
+                settled_by="host",
+                detail="the process ended before an answer came",
+            ),
+        )
+    )
+
+
+def may_send_again(spec: ToolSpec, call: CallState, now: datetime) -> bool:
+    """`retry: same_key` within its window, with the same key."""
+    if spec.retry is not Retry.SAME_KEY or call.idempotency_key is None or call.attempts >= MAX_ATTEMPTS:
+        return False
+    window = spec.idempotency.window if spec.idempotency else None
+    return window is None or call.started_at is None or now - call.started_at < window
+
+
+def again(state: RunState, call: CallState) -> e.ExecutionStarted:
+    """The same dispatch once more, with the same arguments and key."""
+    assert call.kind is not None
+    return e.ExecutionStarted(
+        call=call.id,
+        tool=call.tool,
+        tool_kind=call.kind,
+        attempt=call.attempts + 1,
+        args=call.args or {},
+        args_digest=call.args_digest,
+        policy_digest=state.policy_digest,
+        idempotency_key=call.idempotency_key,
+        approved_by=call.approved_by,
+        source=call.source,
+        effects=call.effects,
+        reversible=call.reversible,
+        edges=call.edges,
+        host=call.host,
+        holds=call.holds,
+        hold_ttl=call.hold_ttl,
+        consumed_by=call.consumed_by,
+        untrusted=call.untrusted,
+        labels=call.labels,
+    )
+
+
+# --- expiry -----------------------------------------------------------------------------------------------
+
+
+def lapsed(present: Present) -> Step | None:
+    """Grants, approvals and holds whose time is over, as facts."""
+    state, now = present.state, present.now
+    bodies: list[e.Body] = []
+    for grant in state.grants.values():
+        if grant.ended:
+            continue
+        if grant.expires_at is not None and now > grant.expires_at:
+            bodies.append(e.GrantExpired(grant=grant.id, because="time"))
+        elif grant.calls_left is not None and grant.calls_left <= 0:
+            bodies.append(e.GrantExpired(grant=grant.id, because="calls"))
+    bodies += [
+        e.HoldLapsed(call=id_)
+        for id_ in state.open_holds
+        if (ends := state.calls[id_].hold_ends) is not None and now >= ends and state.status != "settling"
+    ]
+    bodies += [
+        e.ApprovalExpired(call=id_) for id_ in state.open_calls if _undecided_too_long(state.calls[id_], now)
+    ]
+    return Record(tuple(bodies)) if bodies else None
+
+
+def _undecided_too_long(call: CallState, now: datetime) -> bool:
+    """Past the deadline of a requirement that nobody satisfied; exactly at the deadline it is still open."""
+    approval = call.approval
+    if approval is None or approval.decided or call.status is not CallStatus.HELD:
+        return False
+    missing = approval.missing()
+    return any(now > need.expires_at for need in approval.requirements if need.rule in missing)
+
+
+# --- unknown outcomes ------------------------------------------------------------------------------------
+
+
+def probe_due(present: Present) -> Step | None:
+    """The declared probe of the first call of unknown outcome whose time has come."""
+    for id_ in present.state.unknown_calls:
+        call = present.state.calls[id_]
+        if _probe_at(present, call) is None:
+            continue
+        if present.now >= _probe_at(present, call):  # type: ignore[operator]  # checked above
+            start = _probe(present, call)
+            if start is not None:
+                return Reconcile(start)
+    return None
+
+
+def next_probe(present: Present) -> datetime | None:
+    times = [_probe_at(present, present.state.calls[id_]) for id_ in present.state.unknown_calls]
+    return min((time for time in times if time is not None), default=None)
+
+
+def _probe_at(present: Present, call: CallState) -> datetime | None:
+    spec = present.policy.tools.get(call.tool)
+    if spec is None or spec.reconcile is None or spec.reconcile.probe is None or call.receipt is None:
+        return None
+    if call.probes >= len(PROBE_AFTER):
+        return None
+    if call.next_probe is not None:
+        return call.next_probe
+    return call.receipt.at if call.probes == 0 else None
+
+
+def _probe(present: Present, call: CallState) -> e.ExecutionStarted | None:
+    spec = present.policy.tools[call.tool]
+    assert spec.reconcile is not None
+    assert spec.reconcile.probe is not None
+    probe = present.policy.tools[spec.reconcile.probe]
+    args = host_arguments(probe, spec.reconcile.args, call, present.facts[0])
+    if args is None:
+        return None
+    return host_start(present.state, probe, args, e.HostPurpose(purpose="probe", subject=call.id))
+
+
+def follows(present: Present, receipt: e.ReceiptRecorded) -> e.Body | None:
+    """What the Host concludes from the receipt of one of its own calls: of a probe or a refresh."""
+    host = present.state.calls[receipt.call].host
+    if host is None:
+        return None
+    if host.purpose == "probe" and host.subject is not None:
+        call = present.state.calls[host.subject]
+        return _judge_probe(present, call, receipt)
+    if host.purpose == "refresh" and host.slice is not None and receipt.outcome is Outcome.CONFIRMED:
+        return _refreshed(present, host.slice, receipt)
+    return None
+
+
+def _refreshed(present: Present, name: str, receipt: e.ReceiptRecorded) -> e.Body:
+    """An equal value renews the age and keeps the version."""
+    held = present.state.state.get(name)
+    fields = present.policy.state[name].fields
+    value = {key: item for key, item in receipt.fields.items() if key in fields}
+    version = 1 if held is None else held.version if held.value == value else held.version + 1
+    return e.StateUpdated(slice=name, value=value, version=version, by=f"refresh {receipt.tool}")
+
+
+def _judge_probe(present: Present, call: CallState, receipt: e.ReceiptRecorded) -> e.Body:
+    """Confirmed, not executed, or still unknown and when to ask again."""
+    spec, now = present.policy.tools[call.tool], present.now
+    declared = spec.reconcile
+    assert declared is not None
+    facts = for_call(present.facts[0], tool_facts(spec), call.args or {}, call.id)
+    if receipt.outcome is Outcome.CONFIRMED:
+        facts.result = receipt.fields
+        if declared.confirms is not None and declared.confirms.test(facts) is True:
+            return _settled(call, Outcome.CONFIRMED, "the probe found its effect")
+        if declared.refutes is not None and declared.refutes.test(facts) is True:
+            return _settled(call, Outcome.NOT_EXECUTED, "the probe shows that it did not happen")
+    later = PROBE_AFTER[call.probes] if call.probes < len(PROBE_AFTER) else None
+    return e.ReconcileTried(
+        call=call.id,
+        probe=receipt.call,
+        attempt=call.probes,
+        next_at=None if later is None else now + timedelta(seconds=later),
+    )
+
+
+def _settled(call: CallState, outcome: Outcome, detail: str) -> e.Body:
+    return e.ReceiptRecorded(call=call.id, tool=call.tool, outcome=outcome, settled_by="probe", detail=detail)

@@ -1,0 +1,150 @@
+"""Owns the walk over one response: each proposal judged in order, one by one, under the facts of then.
+
+Neighbouring reads are dispatched together; writes and hybrids one at a time, in proposal order. A held call
+holds back the dispatch of later writes and hybrids, not their judgement, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engine.domain import events as e
+from engine.domain.calls import CallStatus
+from engine.domain.policy import Kind
+from engine.domain.state import CallState, TurnState
+from engine.lifecycle.acts import alerts, execute, held_behind_twin, hold, queued, rejected, started
+from engine.lifecycle.builtins import perform
+from engine.lifecycle.held import continue_held
+from engine.lifecycle.present import Present
+from engine.lifecycle.steps import Execute, Record, Step
+from engine.policy.admission import admit
+from engine.policy.verdicts import Builtin, Fence, Hold, Reject, Run
+
+
+class Walk:
+    """One pass over the open calls of the last response, until something must be recorded or sent."""
+
+    def __init__(self, present: Present, turn: TurnState) -> None:
+        self.present = present
+        self.turn = turn
+        self.before: list[e.Body] = []
+        self.reads: list[e.ExecutionStarted] = []
+        self.blocked = False
+        """A call before this one is held."""
+
+    def step(self) -> Step | None:
+        """The next step of the response; None if every open call waits."""
+        state = self.present.state
+        if state.epoch != self.turn.epoch:
+            fenced = tuple(self._fenced())
+            if fenced:
+                return Record(fenced)
+        for id_ in self.turn.calls:
+            call = state.calls[id_]
+            if call.status is CallStatus.HELD:
+                step = self._held(call)
+            elif call.status is CallStatus.PROPOSED:
+                step = self._proposed(call)
+            else:
+                continue
+            if step is not None:
+                return step
+        return self._sent()
+
+    def _fenced(self) -> Iterator[e.Body]:
+        """Proposals of the old contract. A call that waits for its own approval is past the fence."""
+        state = self.present.state
+        for id_ in self.turn.calls:
+            call = state.calls[id_]
+            if call.status is CallStatus.PROPOSED or (
+                call.status is CallStatus.HELD and call.held == "queued"
+            ):
+                yield e.CallFenced(call=id_, tool=call.tool, moved_by=state.moved_by)
+
+    def _held(self, call: CallState) -> Step | None:
+        if self.reads:
+            return self._sent()
+        step = continue_held(self.present, self.turn, call, blocked=self.blocked)
+        if step is None:
+            self.blocked = self.blocked or call.held != "unknown_effects"
+        return self._after(step)
+
+    def _proposed(self, call: CallState) -> Step | None:
+        present, turn = self.present, self.turn
+        assert call.proposal is not None
+        verdict = admit(
+            present.policies,
+            present.state,
+            turn.offered,
+            turn.epoch,
+            call.id,
+            call.proposal,
+            present.facts,
+            finish=turn.recorded.finish,
+            secrets=present.secrets,
+        )
+        match verdict:
+            case Reject():
+                self.before += rejected(call, verdict)
+                return None
+            case Fence():
+                self.before.append(e.CallFenced(call=call.id, tool=call.tool, moved_by=verdict.moved_by))
+                return None
+            case Run() if verdict.spec.kind is Kind.READ:
+                return self._read(call, verdict)
+            case Builtin():
+                return self._sent() or self._after(perform(present, call, verdict))
+            case Hold():
+                return self._sent() or self._after(Record(tuple(hold(call, verdict))))
+            case Run():
+                return self._sent() or self._write(call, verdict)
+
+    def _read(self, call: CallState, verdict: Run) -> Step | None:
+        """Joins the batch, unless what permits it depends on a read that is still in it."""
+        if self.reads and self._depends(verdict):
+            return self._sent()
+        self.before += alerts(verdict.alerts)
+        self.reads.append(started(self.present.policy, call, verdict))
+        return None
+
+    def _depends(self, verdict: Run) -> bool:
+        """Reads wait for the batch where a rule over them reads receipts, sources or labels."""
+        return any(
+            path.startswith(("history.", "source.", "run.", "origin"))
+            for rule in self.present.policy.rules_of.get(verdict.spec.name, ())
+            for condition in (rule.when, rule.unless)
+            if condition is not None
+            for path in condition.reads
+        )
+
+    def _write(self, call: CallState, verdict: Run) -> Step | None:
+        twin = held_behind_twin(self.present.state, call, verdict)
+        if twin:
+            return self._after(Record(twin))
+        if self.blocked:
+            return self._after(Record(tuple(queued(call, verdict))))
+        return self._after(execute(self.present, self.turn, call, verdict))
+
+    def _sent(self) -> Step | None:
+        """What was gathered: the reads, with the refusals between them; or the refusals alone."""
+        if self.reads:
+            return Execute(tuple(self.reads), tuple(self.before))
+        if self.before:
+            return Record(tuple(self.before))
+        return None
+
+    def _after(self, step: Step | None) -> Step | None:
+        """A step with the refusals gathered before it."""
+        if step is None or not self.before:
+            return step
+        if isinstance(step, Record):
+            return Record((*self.before, *step.bodies))
+        if isinstance(step, Execute):
+            return Execute(step.starts, (*self.before, *step.before))
+        return self._sent()
+
+
+def walk(present: Present) -> Step | None:
+    """The next step of the last response; None if its open calls all wait for somebody."""
+    turn = present.state.turn
+    return None if turn is None else Walk(present, turn).step()

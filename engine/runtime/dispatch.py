@@ -1,0 +1,95 @@
+"""Owns one dispatch: a tool is called once and its answer becomes a receipt, whatever the answer is."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, field
+
+from engine.domain.calls import Failed, NotExecuted, Outcome
+from engine.domain.canonical import JsonObject, parse_json
+from engine.domain.events import EvidenceItem, ExecutionStarted, ReceiptRecorded
+from engine.domain.ids import RunId
+from engine.domain.policy import Kind, ToolSpec
+from engine.domain.results import Storable, storable
+from engine.lifecycle.evidence import declared_fields, evidence_of
+from engine.ports import Clock, ToolExecutor, ToolRequest
+
+_log = logging.getLogger("agentctl.tools")
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatched:
+    """What came back: the receipt, and the texts of results too large to stand in it."""
+
+    receipt: ReceiptRecorded
+    blobs: dict[str, str] = field(default_factory=dict)
+
+
+async def dispatch(
+    executor: ToolExecutor, clock: Clock, run: RunId, spec: ToolSpec, start: ExecutionStarted
+) -> Dispatched:
+    """Calls the tool. Only what the tool itself declares (`Failed`, `NotExecuted`) is known of a write's effect;
+    any other exception or a time-out leaves it unknown. Never raises but for cancellation."""
+    request = ToolRequest(
+        run, start.call, spec, start.args, clock.now(), start.idempotency_key, start.attempt
+    )
+    began = time.perf_counter()
+    try:
+        answer = await executor.execute(request)
+    except Failed as failure:
+        return _receipt(start, Outcome.FAILED, str(failure) or "the tool reports a failure", began)
+    except NotExecuted as failure:
+        return _receipt(start, Outcome.NOT_EXECUTED, str(failure) or "the tool did nothing", began)
+    except TimeoutError:
+        seconds = spec.timeout.total_seconds()
+        return _receipt(start, _lost(start), f"no answer within {seconds:g} s", began)
+    except Exception as error:  # noqa: BLE001 - a tool may raise anything; its outcome is what is recorded
+        _log.exception("call %s of run %s: tool %s raised", start.call, run, start.tool)
+        return _receipt(start, _lost(start), f"the tool raised {type(error).__name__}", began)
+    return _confirmed(spec, start, storable(answer), clock, began)
+
+
+def _lost(start: ExecutionStarted) -> Outcome:
+    """A read has no effect to be unknown."""
+    return Outcome.FAILED if start.tool_kind is Kind.READ else Outcome.UNKNOWN
+
+
+def _confirmed(
+    spec: ToolSpec, start: ExecutionStarted, stored: Storable, clock: Clock, began: float
+) -> Dispatched:
+    fields: JsonObject = {}
+    evidence: tuple[EvidenceItem, ...] = ()
+    if stored.result.fault is None:
+        value = stored.result.value if stored.blob is None else parse_json(stored.blob)
+        fields = declared_fields(spec, value)
+        evidence = evidence_of(spec, value, clock.now())
+    receipt = ReceiptRecorded(
+        call=start.call,
+        tool=start.tool,
+        outcome=Outcome.CONFIRMED,
+        settled_by="tool",
+        result=stored.result,
+        fields=fields,
+        evidence=evidence,
+        duration_ms=_elapsed(began),
+    )
+    blobs = {} if stored.blob is None else {str(stored.result.digest): stored.blob}
+    return Dispatched(receipt, blobs)
+
+
+def _receipt(start: ExecutionStarted, outcome: Outcome, detail: str, began: float) -> Dispatched:
+    return Dispatched(
+        ReceiptRecorded(
+            call=start.call,
+            tool=start.tool,
+            outcome=outcome,
+            settled_by="host" if outcome is Outcome.UNKNOWN else "tool",
+            detail=detail[:2000],
+            duration_ms=_elapsed(began),
+        )
+    )
+
+
+def _elapsed(began: float) -> int:
+    return round((time.perf_counter() - began) * 1000)

@@ -1,0 +1,154 @@
+"""Owns one Run's log as its writer sees it: folded state, facts not yet durable, and the commit.
+
+Facts are folded when they are staged and shown to nobody before they are durable. If somebody else appended
+in between, what was derived is forgotten, what the Host already knows (a closed turn, receipts) is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from engine.domain.actors import HOST, Actor
+from engine.domain.errors import Conflict, UsageError
+from engine.domain.events import GENESIS, Body, Event, seal
+from engine.domain.ids import RunId
+from engine.domain.state import RunState
+from engine.lifecycle.fold import apply, fold
+from engine.lifecycle.machine import judge
+from engine.ports import Append, Claim, Clock, EventStore, RunSummary
+
+Observer = Callable[[Event, RunState], None]
+"""Called with each durable event and the state that the events up to the commit fold to."""
+
+
+class _Staged(NamedTuple):
+    event: Event
+    blobs: Mapping[str, str]
+    fact: bool
+
+
+class Journal:
+    """The log of one Run, with room for what is about to be appended."""
+
+    def __init__(
+        self,
+        store: EventStore,
+        run: RunId,
+        clock: Clock,
+        *,
+        claim: Claim | None = None,
+        observers: Iterable[Observer] = (),
+        crash_point: Callable[[str], None] | None = None,
+    ) -> None:
+        self._store = store
+        self._run = run
+        self._clock = clock
+        self._observers = tuple(observers)
+        self._crash_point = crash_point
+        self._staged: list[_Staged] = []
+        self._durable_seq = 0
+        self.claim = claim
+        self.state = RunState(run)
+        self.generation = 0
+        """Grows when the state was folded anew: views over the old one are void."""
+
+    def load(self) -> RunState:
+        """Folds what is stored. Raises UsageError for an unknown Run."""
+        self.state = fold(self._run, self._store.events(self._run))
+        if self.state.seq == 0:
+            raise UsageError(f"there is no Run `{self._run}`", remedy="`agentctl runs` lists them")
+        self._durable_seq = self.state.seq
+        self._staged.clear()
+        self.generation += 1
+        return self.state
+
+    def stage(
+        self,
+        body: Body,
+        *,
+        actor: Actor = HOST,
+        fact: bool = False,
+        blobs: Mapping[str, str] | None = None,
+    ) -> None:
+        """Folds a body that the next `flush` makes durable. `fact`: it survives a conflict."""
+        judge(self.state, body)
+        epoch = self.claim.epoch if self.claim else 0
+        event = seal(
+            self._run,
+            self.state.seq + 1,
+            self._clock.now(),
+            actor,
+            epoch,
+            body,
+            self.state.head or GENESIS,
+        )
+        apply(self.state, event)
+        self._staged.append(_Staged(event, blobs or {}, fact))
+
+    def flush(self) -> bool:
+        """Makes the staged facts durable in one commit.
+
+        Returns True if they are; False if the log had moved: then the state was folded anew, the Host's own
+        facts were staged again, and whoever asks must decide again. Raises ClaimLost and StoreError.
+        """
+        if not self._staged:
+            return True
+        self._crash("before append")
+        try:
+            self._store.append(self._append())
+        except Conflict:
+            self._rebase()
+            return False
+        self._crash("after append")
+        done, self._staged = self._staged, []
+        self._durable_seq = self.state.seq
+        for staged in done:
+            for observer in self._observers:
+                observer(staged.event, self.state)
+        return True
+
+    def flush_facts(self) -> None:
+        """Makes the staged facts durable even if the log moves meanwhile."""
+        while not self.flush():
+            pass
+
+    def _append(self) -> Append:
+        blobs: dict[str, str] = {}
+        for staged in self._staged:
+            blobs.update(staged.blobs)
+        events = [staged.event for staged in self._staged]
+        return Append(self._run, self._durable_seq, events, self.claim, blobs, summary_of(self.state))
+
+    def _rebase(self) -> None:
+        kept = [staged for staged in self._staged if staged.fact]
+        self.load()
+        for staged in kept:
+            self.stage(staged.event.body, actor=staged.event.actor, fact=True, blobs=staged.blobs)
+
+    def _crash(self, where: str) -> None:
+        if self._crash_point is not None:
+            self._crash_point(where)
+
+
+def summary_of(state: RunState) -> RunSummary:
+    """The row of the run list that this state shows."""
+    assert state.started_at is not None
+    assert state.updated_at is not None
+    waiting = [state.calls[call] for call in state.open_calls]
+    return RunSummary(
+        run=state.run,
+        policy=state.policy,
+        policy_digest=state.policy_digest,
+        status=state.status,
+        turns=len(state.turns),
+        started_at=state.started_at,
+        updated_at=state.updated_at,
+        seq=state.seq,
+        principal=state.principal.id if state.principal else "",
+        model=state.model,
+        open_approvals=sum(1 for call in waiting if call.approval and not call.approval.decided),
+        open_holds=len(state.open_holds),
+        unknown_effects=len(state.unknown_calls),
+        reason=state.ending[1] if state.ending else state.waiting_for,
+    )

@@ -1,0 +1,179 @@
+"""Owns the beginning of a Run: who may start it, on what task, and that nothing it needs is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from engine import version
+from engine.domain import events as e
+from engine.domain.actors import HOST, Principal
+from engine.domain.canonical import Json, JsonObject
+from engine.domain.diagnostics import suggest
+from engine.domain.errors import NotBuiltYet, Refused, UsageError
+from engine.domain.ids import RunId, new_run_id
+from engine.domain.policy import Policy
+from engine.domain.state import RunState
+from engine.domain.types import Field
+from engine.lifecycle.fold import fold
+from engine.policy.not_built import not_built
+from engine.policy.values import Fault, read_fields
+from engine.ports import Append, Clock, EventStore, ToolExecutor
+from engine.runtime.journal import summary_of
+from engine.runtime.library import PolicyLibrary, bundle_text
+
+INPUT_LIMIT = 1_000_000
+"""Code points of one user input."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What a Run is started with. `grants` are capabilities given at the start, with their parameters."""
+
+    policy: Policy
+    input: str
+    principal: Principal
+    task: Mapping[str, Json]
+    model: str
+    grants: Mapping[str, Sequence[JsonObject]] = field(default_factory=dict)
+    run: RunId | None = None
+
+
+def start_run(
+    store: EventStore, library: PolicyLibrary, executor: ToolExecutor, clock: Clock, beginning: Beginning
+) -> RunId:
+    """Appends the first events of a new Run. Raises Refused, UsageError or NotBuiltYet before anything is stored."""
+    policy = beginning.policy
+    check_engine(policy, executor)
+    check_principal(policy, beginning.principal)
+    task = check_fields(policy.task, dict(beginning.task), "task")
+    if len(beginning.input) > INPUT_LIMIT:
+        raise UsageError(
+            f"the input has {len(beginning.input)} characters, more than {INPUT_LIMIT}",
+            remedy="put long material into a file that a tool reads",
+        )
+    run = beginning.run or new_run_id()
+    bundle = library.add(policy)
+    bodies = [
+        e.RunStarted(
+            engine=version(),
+            policy=policy.id,
+            policy_version=policy.version,
+            policy_digest=policy.digest,
+            bundle=bundle,
+            principal=beginning.principal,
+            task=task,
+            model=beginning.model,
+        ),
+        e.InputReceived(text=beginning.input),
+        *_loaded(store, policy),
+        *_grants(beginning, clock),
+    ]
+    _append(store, clock, run, bodies, beginning.principal, {bundle: bundle_text(policy)})
+    return run
+
+
+def check_engine(policy: Policy, executor: ToolExecutor) -> None:
+    """Raises NotBuiltYet for what this engine does not run, UsageError for handlers that are not there."""
+    missing = not_built(policy)
+    if missing:
+        raise NotBuiltYet(
+            "this policy uses what agentctl does not run yet: " + "; ".join(missing),
+            remedy="remove it from the policy, or wait for the version that has it",
+        )
+    faults = executor.check(list(policy.tools.values()))
+    if faults:
+        raise UsageError(
+            "tools cannot be run: " + "; ".join(faults), remedy="mend `handler` in the tool spec"
+        )
+
+
+def check_principal(policy: Policy, principal: Principal) -> None:
+    """The roles must be the policy's, one of them must be allowed to start, the attributes must fit."""
+    for role in principal.roles:
+        if role not in policy.roles:
+            raise UsageError(
+                f"the policy has no role `{role}`",
+                remedy=suggest(role, policy.roles, f"roles: {', '.join(sorted(policy.roles))}"),
+            )
+    if not policy.may_start & set(principal.roles):
+        raise Refused(
+            f"`{principal.id}` may not start this Run: its roles are {', '.join(principal.roles) or 'none'}",
+            remedy=f"start it with one of: {', '.join(sorted(policy.may_start))}",
+        )
+    fields = {name: Field(type_) for name, type_ in policy.attrs.items()}
+    check_fields(fields, dict(principal.attrs), "principal")
+
+
+def check_fields(fields: Mapping[str, Field], given: JsonObject, what: str) -> JsonObject:
+    """The values as the Host keeps them. Raises UsageError that names every field that does not fit."""
+    faults: list[Fault] = []
+    values = read_fields(given, fields, "", faults)
+    if faults:
+        known = ", ".join(f"{name}: {field.type}" for name, field in fields.items()) or "none"
+        raise UsageError(
+            f"{what}: " + "; ".join(fault.message for fault in faults), remedy=f"the policy declares {known}"
+        )
+    return values
+
+
+def _loaded(store: EventStore, policy: Policy) -> list[e.Body]:
+    """Versions loaded for this policy restrict it from the first turn, whatever file it was started from."""
+    return [
+        e.PolicyLoaded(
+            policy=loaded.policy,
+            digest=loaded.digest,
+            bundle=loaded.bundle,
+            version=loaded.version,
+            overlay=loaded.overlay,
+        )
+        for loaded in store.newest_policies(policy.id)
+        if loaded.digest != policy.digest
+    ]
+
+
+def _grants(beginning: Beginning, clock: Clock) -> list[e.Body]:
+    """Capabilities given at the start, each by a branch of the policy that says so."""
+    granted: list[e.Body] = []
+    for name, given in beginning.grants.items():
+        capability = beginning.policy.capabilities.get(name)
+        if capability is None or not any(branch.at_start for branch in capability.approve):
+            raise Refused(
+                f"capability `{name}` is not granted at the start",
+                remedy="the policy needs `approve: [{at: start, by: starter}]` for it",
+            )
+        fields = {param: Field(type_) for param, type_ in capability.params.items()}
+        for params in given:
+            granted.append(
+                e.CapabilityGranted(
+                    grant=f"G{len(granted) + 1}",
+                    capability=name,
+                    params=check_fields(fields, dict(params), f"grant {name}"),
+                    by="start",
+                    expires_at=_after(clock, capability.expires_after),
+                    calls=capability.expires_calls,
+                )
+            )
+    return granted
+
+
+def _after(clock: Clock, delay: timedelta | None) -> datetime | None:
+    return None if delay is None else clock.now() + delay
+
+
+def _append(
+    store: EventStore,
+    clock: Clock,
+    run: RunId,
+    bodies: Sequence[e.Body],
+    principal: Principal,
+    blobs: Mapping[str, str],
+) -> None:
+    log: list[e.Event] = []
+    for body in bodies:
+        actor = principal.actor() if isinstance(body, e.RunStarted | e.InputReceived) else HOST
+        previous = log[-1].hash if log else e.GENESIS
+        log.append(e.seal(run, len(log) + 1, clock.now(), actor, 0, body, previous))
+    state: RunState = fold(run, log)
+    store.append(Append(run, 0, log, None, blobs, summary_of(state)))
