@@ -1,0 +1,1 @@
+"""Owns the shapes of the documents, as pydantic models with places."""

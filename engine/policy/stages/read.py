@@ -1,0 +1,83 @@
+"""Owns the first stage: finding and parsing every file that a policy is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engine.domain.diagnostics import Location
+from engine.domain.errors import SourceError
+from engine.policy.files import beside
+from engine.policy.model import Model, Prompt
+from engine.policy.nodes import Items, Node, Scalar, Table
+from engine.policy.source import Document, parse
+
+
+def read(model: Model) -> None:
+    """Reads the policy and what it refers to. Raises SourceError only for the policy itself."""
+    document = model.documents[model.file] = parse(model.file, model.files.read(model.file))
+    if document.root is None:
+        return
+    root = document.root
+    model.tool_files = list(_read_all(model, root, "tool_specs"))
+    model.overlay_files = [*_read_all(model, root, "overlays"), *_read_extra(model)]
+    if model.with_tests:
+        model.test_files = list(_read_all(model, root, "tests"))
+    _read_prompt(model, root)
+
+
+def _read_all(model: Model, root: Table, key: str) -> Iterator[str]:
+    entry = root.entries.get(key)
+    if entry is None or not isinstance(entry.value, Items):
+        return
+    for item in entry.value.items:
+        if not isinstance(item, Scalar) or not isinstance(item.value, str):
+            continue
+        name = beside(model.file, item.value.partition("@sha256:")[0])
+        if name in model.documents:
+            model.add("R204", item.location, f"`{item.value}` is listed already", "list each file once")
+        elif _read_one(model, name, item.value, item.location, needed=key != "tests") is not None:
+            yield name
+
+
+def _read_extra(model: Model) -> Iterator[str]:
+    """Overlays that the deployment adds; one that the policy names too counts once."""
+    for name in model.extra_overlays:
+        if name not in model.documents:
+            model.documents[name] = parse(name, model.files.read(name))
+            yield name
+
+
+def _read_one(model: Model, name: str, written: str, place: Location, *, needed: bool) -> Document | None:
+    try:
+        text = model.files.read(name)
+    except SourceError as error:
+        missing = not model.files.exists(name)
+        message = f"there is no file `{written}`" if missing else error.message
+        help_ = f"looked for `{name}`: create it, or mend the path" if missing else error.remedy
+        model.add("R210", place, message, help_)
+        model.unread |= needed
+        return None
+    document = model.documents[name] = parse(name, text)
+    model.unread |= needed and document.root is None
+    return document
+
+
+def _read_prompt(model: Model, root: Table) -> None:
+    node = _inner(root, "model", "prompt", "system")
+    if not isinstance(node, Scalar) or not isinstance(node.value, str):
+        return
+    name = beside(model.file, node.value)
+    try:
+        model.prompt = Prompt(name, model.files.read(name))
+    except SourceError as error:
+        message = error.message if model.files.exists(name) else f"there is no file `{node.value}`"
+        model.add("R210", node.location, message, f"looked for `{name}`: create it, or mend the path")
+
+
+def _inner(node: Node, *keys: str) -> Node | None:
+    for key in keys:
+        entry = node.entries.get(key) if isinstance(node, Table) else None
+        if entry is None:
+            return None
+        node = entry.value
+    return node
