@@ -33,7 +33,7 @@ def _adapter(what: str) -> TypeAdapter[Any]:
     from anthropic.types import MessageParam, TextBlockParam, ToolParam
     from anthropic.types.tool_param import InputSchemaTyped
 
-    entry = {
+    entry: Any = {
         "tools": ToolParam,
         "input_schemas": InputSchemaTyped,
         "system": TextBlockParam,

@@ -342,7 +342,8 @@ def anthropic(*content: dict[str, Any], stop: str = "tool_use") -> Answer:
 
 def anthropic_stream(*content: dict[str, Any], stop: str | None = "tool_use") -> Answer:
     start: dict[str, Any] = {"id": "msg_1", "type": "message", "role": "assistant",
-             "model": "claude-sonnet-4-5-20250929", "content": [], "stop_reason": None, "usage": {"input_tokens": 12, "output_tokens": 1}}  # fmt: skip
+             "model": "claude-sonnet-4-5-20250929", "content": [],
+             "stop_reason": None, "usage": {"input_tokens": 12, "output_tokens": 1}}  # fmt: skip
     events: list[dict[str, Any]] = [{"type": "message_start", "message": start}]
     for index, block in enumerate(content):
         events += list(_block_events(index, block))

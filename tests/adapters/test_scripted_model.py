@@ -32,7 +32,7 @@ turns:
       - tool: order
         args:
           count: "<< 10 - results.get_stock.qty >>"
-          why: 'have << results.get_stock.qty >> of << last("get_stock").value.item >>'
+          why: 'have << results.get_stock.qty >> of << last("get_stock").item >>'
       - tool: publish_note
         args:
           note: 'See [<< handle("stock", "apples") >>] and [<< evidence[0].handle >>].'
