@@ -7,7 +7,7 @@ a new shape gets an upcast in `domain.upcasts`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated, ClassVar, Literal
 
@@ -597,7 +597,7 @@ def read_actor(text: str) -> Actor:
 
 def timestamp(moment: datetime) -> str:
     """UTC with microseconds, `2026-06-30T12:00:00.000000Z`: sorts as text."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")[:-6] + "Z"
 
 
 def hash_of(

@@ -242,7 +242,7 @@ class Spent:
     """Rule -> calls that ran unattended under it."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class RunState:
     run: RunId
     status: str = "created"
@@ -321,6 +321,9 @@ class RunState:
     """Something happened since the Run was parked: decide again whether it must wait."""
     alerts: list[tuple[str, str]] = field(default_factory=list)
     forked_from: str | None = None
+
+    def __repr__(self) -> str:
+        return f"RunState({self.run!r}, {self.status!r}, seq={self.seq})"
 
     @property
     def terminal(self) -> bool:

@@ -128,19 +128,25 @@ def lifecycle_event(body: Body) -> str | None:
     return _EVENTS.get(type(body))
 
 
-def judge(run: RunState, body: Body) -> None:
-    """Raises Fault if the machine does not let this fact follow: asked before it is appended."""
-    event = lifecycle_event(body)
-    if event is None:
-        return
-    machine = RunMachine(RunFacts(run))
-    try:
-        machine.send(event)
-    except TransitionNotAllowed as error:
-        raise Fault(
-            f"`{body.kind}` may not follow in state `{run.status}`",
-            remedy="this is a fault in agentctl: please report it with the output of `agentctl log`",
-        ) from error
+class Judge:
+    """Judges the lifecycle events of one Run before they are appended; follows the Run as it goes."""
+
+    def __init__(self, run: RunState) -> None:
+        self._run = run
+        self._machine = RunMachine(RunFacts(run))
+
+    def admit(self, body: Body) -> None:
+        """Raises Fault if the machine does not let this fact follow; facts of other kinds always may."""
+        event = lifecycle_event(body)
+        if event is None:
+            return
+        try:
+            self._machine.send(event)
+        except TransitionNotAllowed as error:
+            raise Fault(
+                f"`{body.kind}` may not follow in state `{self._run.status}`",
+                remedy="this is a fault in agentctl: please report it with the output of `agentctl log`",
+            ) from error
 
 
 def next_status(status: str, body: Body) -> str:

@@ -15,7 +15,7 @@ from engine.domain.events import GENESIS, Body, Event, seal
 from engine.domain.ids import RunId
 from engine.domain.state import RunState
 from engine.lifecycle.fold import apply, fold
-from engine.lifecycle.machine import judge
+from engine.lifecycle.machine import Judge
 from engine.ports import Append, Claim, Clock, EventStore, RunSummary
 
 Observer = Callable[[Event, RunState], None]
@@ -50,6 +50,7 @@ class Journal:
         self._durable_seq = 0
         self.claim = claim
         self.state = RunState(run)
+        self._judge = Judge(self.state)
         self.generation = 0
         """Grows when the state was folded anew: views over the old one are void."""
 
@@ -58,6 +59,7 @@ class Journal:
         self.state = fold(self._run, self._store.events(self._run))
         if self.state.seq == 0:
             raise UsageError(f"there is no Run `{self._run}`", remedy="`agentctl runs` lists them")
+        self._judge = Judge(self.state)
         self._durable_seq = self.state.seq
         self._staged.clear()
         self.generation += 1
@@ -72,7 +74,7 @@ class Journal:
         blobs: Mapping[str, str] | None = None,
     ) -> None:
         """Folds a body that the next `flush` makes durable. `fact`: it survives a conflict."""
-        judge(self.state, body)
+        self._judge.admit(body)
         epoch = self.claim.epoch if self.claim else 0
         event = seal(
             self._run,
