@@ -7,9 +7,9 @@ the values for which that is so.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import Final
+from typing import Final, NamedTuple
 
 from engine.domain.canonical import canonical, digest
 from engine.domain.facts import PENDING, UNKNOWN, Facts, Value
@@ -31,12 +31,13 @@ from engine.policy.schema import narrowed, parameters_of
 from engine.policy.view import (
     PUBLISH,
     SOURCE_AVAILABLE,
+    ToolFacts,
     bound_or_unknown,
     for_call,
     publication_facts,
     tool_facts,
 )
-from engine.policy.watch import Watch
+from engine.policy.watch import Readers, Watch
 
 MAX_COMBINATIONS: Final = 128
 """Combinations of enum values of one tool that are tried together; beyond, each parameter by itself."""
@@ -64,6 +65,62 @@ class _Entry:
     text: str
 
 
+class ToolPlan(NamedTuple):
+    """What the contract needs of one tool, whatever the facts."""
+
+    facts: ToolFacts
+    bound: tuple[Param, ...]
+    whole: ToolSchema
+    text: str
+    axes: tuple[Param, ...]
+    """Parameters of few values that rules read: those that are tried out."""
+
+
+class Plan:
+    """What is the same for every Run under the same policies; its parts are made when first needed."""
+
+    def __init__(self, policies: Sequence[Policy]) -> None:
+        self.policies = tuple(policies)
+        self.readers = Readers(policies)
+        self._tools: dict[str, ToolPlan] = {}
+
+    def tool(self, spec: ToolSpec) -> ToolPlan:
+        found = self._tools.get(spec.name)
+        if found is None:
+            whole = ToolSchema(spec.name, spec.description, parameters_of(spec))
+            read = self.readers.args[spec.name]
+            axes = tuple(
+                param for param in spec.model_params if param.name in read and param.type.name in _FINITE
+            )
+            found = ToolPlan(tool_facts(spec), spec.bound_params, whole, _text(whole), axes)
+            self._tools[spec.name] = found
+        return found
+
+    def text(self, schema: ToolSchema) -> str:
+        known = self._tools.get(schema.name)
+        return known.text if known is not None and known.whole is schema else _text(schema)
+
+
+_FINITE: Final = (TypeName.ENUM, TypeName.BOOL)
+_PLANS: Final[dict[tuple[int, ...], Plan]] = {}
+MAX_PLANS: Final = 64
+
+
+def plan_of(policies: Sequence[Policy]) -> Plan:
+    """The plan of these very policy objects, made once: it keeps them alive, so their ids stay theirs."""
+    key = tuple(map(id, policies))
+    plan = _PLANS.get(key)
+    if plan is None:
+        if len(_PLANS) >= MAX_PLANS:
+            _PLANS.pop(next(iter(_PLANS)), None)
+        plan = _PLANS[key] = Plan(policies)
+    return plan
+
+
+def _text(tool: ToolSchema) -> str:
+    return canonical({"name": tool.name, "description": tool.description, "parameters": tool.parameters})
+
+
 class ContractCompiler:
     """Compiles the contracts of one Run; recomputes only tools whose facts changed since the last one."""
 
@@ -71,10 +128,9 @@ class ContractCompiler:
         self.policies = tuple(policies)
         self._own = policies[0]
         self._budgets = budgets.of(policies)
-        self._facts = {name: tool_facts(spec) for name, spec in self._own.tools.items()}
-        self._whole: dict[str, ToolSchema] = {}
+        self._plan = plan_of(self.policies)
         self._entries: dict[str, _Entry] = {}
-        self._watch = Watch(self.policies)
+        self._watch = Watch(self._plan.readers)
         self._last: Contract | None = None
 
     def compile(self, state: RunState, facts: Sequence[Facts]) -> Contract:
@@ -85,22 +141,26 @@ class ContractCompiler:
             if self._entries.get(name) != entry:
                 self._entries[name] = entry
                 changed = True
-        if self._last is None or changed or self._last.epoch != state.epoch:
+        if self._last is None or changed:
             self._last = self._assemble(state.epoch)
+        elif self._last.epoch != state.epoch:
+            self._last = replace(self._last, epoch=state.epoch)
         return self._last
 
     def _assemble(self, epoch: int) -> Contract:
-        shown = [(name, self._entries[name]) for name in self._watch.names]
-        tools = tuple(entry.schema for _, entry in shown if entry.schema is not None)
-        text = f"[{','.join(entry.text for _, entry in shown if entry.schema is not None)}]"
-        return Contract(
-            tools,
-            frozenset(tool.name for tool in tools),
-            digest(text),
-            text,
-            epoch,
-            {name: entry.reason for name, entry in shown if entry.schema is None},
-        )
+        tools: list[ToolSchema] = []
+        texts: list[str] = []
+        absent: dict[str, str] = {}
+        for name in self._plan.readers.names:
+            entry = self._entries[name]
+            if entry.schema is None:
+                absent[name] = entry.reason
+            else:
+                tools.append(entry.schema)
+                texts.append(entry.text)
+        text = f"[{','.join(texts)}]"
+        names = frozenset([tool.name for tool in tools])
+        return Contract(tuple(tools), names, digest(text), text, epoch, absent)
 
     def _entry(self, name: str, state: RunState, facts: Sequence[Facts]) -> _Entry:
         if name in self._own.tools:
@@ -112,7 +172,7 @@ class ContractCompiler:
         known = self._entries.get(name)
         if known is not None and known.schema == found:
             return known
-        return _Entry(found, "", _text(found))
+        return _Entry(found, "", self._plan.text(found))
 
     # --- tools of the policy -----------------------------------------------------------------------------
 
@@ -120,18 +180,19 @@ class ContractCompiler:
         closed = self._structure(spec, state, facts)
         if closed is not None:
             return closed
-        bound = bound_or_unknown(spec.bound_params, facts[0])
-        for param in spec.bound_params:
+        plan = self._plan.tool(spec)
+        bound = bound_or_unknown(plan.bound, facts[0])
+        for param in plan.bound:
             if param.required and bound[param.name] is UNKNOWN:
                 return f"`{param.name}` is filled in from {param.bind}, which is not recorded"
-        static = self._facts[spec.name]
+        static = plan.facts
         args = {**bound, **static.pending}
         seen = [for_call(each, static, args) for each in facts]
         for policy, each in zip(self.policies, seen, strict=True):
             stop = blocker(policy, spec.name, each)
             if stop is not None:
                 return _said(stop, policy, spec.name, each)
-        return self._narrow(spec, seen, args)
+        return self._narrow(spec, plan, seen, args)
 
     def _structure(self, spec: ToolSpec, state: RunState, facts: Sequence[Facts]) -> str | None:
         if spec.exposed == "host":
@@ -149,15 +210,10 @@ class ContractCompiler:
                 return f"source `{spec.source}` is {status}"
         return None
 
-    def _schema(self, spec: ToolSpec) -> ToolSchema:
-        found = self._whole.get(spec.name)
-        if found is None:
-            found = self._whole[spec.name] = ToolSchema(spec.name, spec.description, parameters_of(spec))
-        return found
-
-    def _narrow(self, spec: ToolSpec, seen: Sequence[Facts], args: dict[str, Value]) -> ToolSchema | str:
-        whole = self._schema(spec)
-        axes = self._axes(spec)
+    def _narrow(
+        self, spec: ToolSpec, plan: ToolPlan, seen: Sequence[Facts], args: dict[str, Value]
+    ) -> ToolSchema | str:
+        whole, axes = plan.whole, plan.axes
         if not axes:
             return whole
         kept = self._kept(spec.name, axes, seen, args)
@@ -171,11 +227,6 @@ class ContractCompiler:
         if not cut or not spec.narrow:
             return whole
         return ToolSchema(spec.name, spec.description, narrowed(whole.parameters, cut))
-
-    def _axes(self, spec: ToolSpec) -> list[Param]:
-        read = self._watch.args_read(spec.name)
-        finite = (TypeName.ENUM, TypeName.BOOL)
-        return [param for param in spec.model_params if param.name in read and param.type.name in finite]
 
     def _kept(
         self, tool: str, axes: Sequence[Param], seen: Sequence[Facts], args: dict[str, Value]
@@ -261,10 +312,6 @@ class ContractCompiler:
             if decision.verdict is Verdict.DENY:
                 return decision.reason
         return builtin.publish_schema(output)
-
-
-def _text(tool: ToolSchema) -> str:
-    return canonical({"name": tool.name, "description": tool.description, "parameters": tool.parameters})
 
 
 _ABSENT: Final = object()

@@ -125,22 +125,21 @@ class _Check:
             declared = self.output.fields[name]
             if declared.cites:
                 for text in marks.leaves(value):
-                    self._cites(name, text, rule)
+                    for mark in marks.marks_in(text):
+                        self._cite(name, mark, rule)
+            if declared.cites and isinstance(value, str) and rule.min_per_section is not None:
+                self._sections(name, value, rule.min_per_section)
             self._references(name, value, declared.type, rule)
         if rule.min is not None and len(self.cited) < rule.min:
             message = f"min: {len(self.cited)} citations, at least {rule.min} are needed"
             self.reasons.append(Reason("min", "", "", message))
 
-    def _cites(self, name: str, text: str, rule: Citations) -> None:
-        for mark in marks.marks_in(text):
-            self._cite(name, mark, rule)
-        if rule.min_per_section is None:
-            return
+    def _sections(self, name: str, text: str, needed: int) -> None:
         for section in marks.sections(text):
             count = len(marks.marks_in(section.text))
-            if count < rule.min_per_section:
+            if count < needed:
                 title = f"section `{section.title}`" if section.title else "the text before the first heading"
-                message = f"min_per_section: {title} of `{name}` has {count} citations, {rule.min_per_section} needed"
+                message = f"min_per_section: {title} of `{name}` has {count} citations, {needed} needed"
                 self.reasons.append(Reason("min_per_section", name, section.title, message))
 
     def _references(self, name: str, value: Json, type_: ValueType, rule: Citations) -> None:

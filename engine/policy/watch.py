@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from engine.domain.conditions import Call, Condition, Expr, History, children
+from engine.domain.conditions import Condition
 from engine.domain.facts import Facts
 from engine.domain.policy import Capability, Policy, Rule, ToolSpec
 from engine.domain.state import RunState
@@ -18,42 +18,89 @@ _STATIC: Final = ("tool", "call", "origin", "args_of", "params", "limits", "task
 Getter = Callable[[RunState, Facts], object]
 
 
-class Watch:
-    """Remembers the facts that each tool reads; `changed` names the tools to compute again."""
+class Readers:
+    """Which tool reads which fact: the same for every Run under the same policies."""
 
     def __init__(self, policies: Sequence[Policy]) -> None:
         own = policies[0]
         outputs = [output.tool for output in own.outputs.values()]
         self.names = (*own.tools, builtin.REQUEST_CAPABILITY, builtin.ASK_USER, *outputs, builtin.FINISH)
         """Every tool that a contract may hold, in the order of tools[]."""
-        self._readers: dict[str, list[str]] = {}
-        self._volatile: dict[str, None] = {}
-        self._args: dict[str, frozenset[str]] = {}
-        self._capped: dict[str, list[str]] = {}
+        self.of_path: dict[str, list[str]] = {}
+        self.of_clock: dict[str, None] = {}
+        """Tools whose answer time alone can change."""
+        self.args: dict[str, frozenset[str]] = {}
+        """Tool -> its arguments that any rule or hide reads."""
+        self.of_cap: dict[str, list[str]] = {}
+        """Unattended rule -> the tools that it permits."""
         for name in self.names:
             self._add(name, policies)
         total = budgets.of(policies).calls_total
-        self._getters = [(path, _getter(path, total)) for path in self._readers]
+        self.getters = [(path, _getter(path, total)) for path in self.of_path]
+
+    def _add(self, name: str, policies: Sequence[Policy]) -> None:
+        spec = policies[0].tools.get(name)
+        args: set[str] = set()
+        paths = set(_structure(name, spec))
+        for policy in policies:
+            for rule in policy.rules_of.get(name, ()):
+                self._add_rule(name, rule, paths, args)
+            for hide in policy.hides_of.get(name, ()):
+                self._add_condition(hide.when, paths, args)
+            if name == builtin.REQUEST_CAPABILITY:
+                for capability in policy.capabilities.values():
+                    self._add_capability(capability, paths, args)
+            output = policy.outputs.get(name.removeprefix("publish_"))
+            if spec is None and output is not None and output.publish is not None:
+                self._add_condition(output.publish.when, paths, args)
+        self.args[name] = frozenset(args)
+        for path in _resolved(paths, spec):
+            if path == "now" or path.endswith(".age") or path == "run.budget_left.wall_time":
+                self.of_clock[name] = None
+            else:
+                self.of_path.setdefault(path, []).append(name)
+
+    def _add_rule(self, name: str, rule: Rule, paths: set[str], args: set[str]) -> None:
+        paths.update(f"grant.{capability}" for capability in rule.needs)
+        if rule.unattended is not None:
+            self.of_cap.setdefault(rule.id, []).append(name)
+        self._add_condition(rule.when, paths, args)
+        self._add_condition(rule.unless, paths, args)
+
+    def _add_capability(self, capability: Capability, paths: set[str], args: set[str]) -> None:
+        paths.add(f"grant.{capability.name}")
+        self._add_condition(capability.request_when, paths, args)
+        for branch in capability.approve:
+            self._add_condition(branch.when, paths, args)
+
+    @staticmethod
+    def _add_condition(condition: Condition | None, paths: set[str], args: set[str]) -> None:
+        if condition is not None:
+            paths.update(condition.reads)
+            args.update(condition.args_read)
+
+
+class Watch:
+    """Remembers what one Run's facts were; `changed` names the tools to compute again."""
+
+    def __init__(self, readers: Readers) -> None:
+        self._readers = readers
         self._seen: list[object] | None = None
         self._per_tool: dict[str, int] = {}
         self._unattended: dict[str, int] = {}
 
-    def args_read(self, tool: str) -> frozenset[str]:
-        """Arguments that any rule or hide of the tool reads."""
-        return self._args[tool]
-
     def changed(self, state: RunState, facts: Facts) -> list[str]:
         """Tools of which a fact may have changed since the last call; all of them the first time."""
-        now = [get(state, facts) for _, get in self._getters]
+        now = [get(state, facts) for _, get in self._readers.getters]
         before, self._seen = self._seen, now
         if before is None:
             self._counts(state)
-            return list(self.names)
-        dirty = dict(self._volatile)
+            return list(self._readers.names)
+        dirty = dict(self._readers.of_clock)
         if now != before:
-            for (path, _), old, new in zip(self._getters, before, now, strict=True):
+            for (path, _), old, new in zip(self._readers.getters, before, now, strict=True):
                 if old is not new and old != new:
-                    dirty.update(dict.fromkeys(self._readers[path]))
+                    dirty.update(dict.fromkeys(self._readers.of_path[path]))
         for name in self._counts(state):
             dirty[name] = None
         return list(dirty)
@@ -67,52 +114,9 @@ class Watch:
         if spent.unattended != self._unattended:
             for rule, used in spent.unattended.items():
                 if self._unattended.get(rule) != used:
-                    moved += self._capped.get(rule, [])
+                    moved += self._readers.of_cap.get(rule, [])
             self._unattended = dict(spent.unattended)
-        return (name for name in moved if name in self._args)
-
-    def _add(self, name: str, policies: Sequence[Policy]) -> None:
-        spec = policies[0].tools.get(name)
-        args: set[str] = set()
-        paths = set(_structure(name, spec))
-        for policy in policies:
-            for rule in policy.rules_of.get(name, ()):
-                self._add_rule(name, rule, paths, args)
-            for hide in policy.hides_of.get(name, ()):
-                self._add_condition(name, hide.when, paths, args)
-            if name == builtin.REQUEST_CAPABILITY:
-                for capability in policy.capabilities.values():
-                    self._add_capability(name, capability, paths, args)
-            output = policy.outputs.get(name.removeprefix("publish_"))
-            if spec is None and output is not None and output.publish is not None:
-                self._add_condition(name, output.publish.when, paths, args)
-        self._args[name] = frozenset(args)
-        for path in _resolved(paths, spec):
-            if path == "now" or path.endswith(".age") or path == "run.budget_left.wall_time":
-                self._volatile[name] = None
-            else:
-                self._readers.setdefault(path, []).append(name)
-
-    def _add_rule(self, name: str, rule: Rule, paths: set[str], args: set[str]) -> None:
-        paths.update(f"grant.{capability}" for capability in rule.needs)
-        if rule.unattended is not None:
-            self._capped.setdefault(rule.id, []).append(name)
-        self._add_condition(name, rule.when, paths, args)
-        self._add_condition(name, rule.unless, paths, args)
-
-    def _add_capability(self, name: str, capability: Capability, paths: set[str], args: set[str]) -> None:
-        paths.add(f"grant.{capability.name}")
-        self._add_condition(name, capability.request_when, paths, args)
-        for branch in capability.approve:
-            self._add_condition(name, branch.when, paths, args)
-
-    def _add_condition(self, name: str, condition: Condition | None, paths: set[str], args: set[str]) -> None:
-        if condition is None:
-            return
-        paths.update(condition.reads)
-        args.update(condition.args_read)
-        if _reads_clock(condition.expr):
-            self._volatile[name] = None
+        return (name for name in moved if name in self._readers.args)
 
 
 def _structure(name: str, spec: ToolSpec | None) -> Iterator[str]:
@@ -142,14 +146,6 @@ def _resolved(paths: set[str], spec: ToolSpec | None) -> Iterator[str]:
         if root not in _STATIC:
             found[path] = None
     return iter(found)
-
-
-def _reads_clock(expr: Expr) -> bool:
-    if isinstance(expr, History) and expr.function == "last_age":
-        return True
-    if isinstance(expr, Call) and expr.function == "age":
-        return True
-    return any(_reads_clock(child) for child in children(expr))
 
 
 def _getter(path: str, total: int) -> Getter:
