@@ -79,8 +79,13 @@ def readmit(
     """Decides a held call again under the facts of now; `args` are those after binding, as stored.
 
     The Host-bound ones stay as they were approved: whether they are still true is for `fresh` to say. Its own
-    place in the per-tool budget is not counted twice.
+    place in the per-tool budget is not counted twice. What a person edited is checked like what the model sent.
     """
+    faults: list[Fault] = []
+    for name, value in args.items():
+        read_value(value, spec.params[name].type, name, faults)
+    if faults:
+        return reject("invalid_arguments", f"as edited: {faults[0].message}", args=dict(args))
     stored = Arguments({name: value for name, value in args.items() if spec.params[name].bind is None})
     return _judge(policies, state, spec, call, stored, facts, stored_args=dict(args))
 

@@ -19,11 +19,10 @@ from engine.domain.state import RunState
 from engine.domain.types import TypeName
 from engine.policy import budgets, builtin, capabilities
 from engine.policy.decision import (
-    Verdict,
-    decide,
     hidden_by,
     holds,
     may_permit,
+    may_publish,
     not_applied,
     where,
 )
@@ -303,14 +302,12 @@ class ContractCompiler:
         output = self._own.outputs[name[len(PUBLISH) :]]
         if output.name in state.publications:
             return "it is published"
+        static = publication_facts(output)
         for policy, each in zip(self.policies, facts, strict=True):
-            seen = for_call(each, publication_facts(name), {})
-            decision = decide(policy, name, seen)
-            stop = hidden_by(policy, name, seen)
+            seen = for_call(each, static, static.pending)
+            stop = blocker(policy, name, seen)
             if stop is not None:
                 return _said(stop, policy, name, seen)
-            if decision.verdict is Verdict.DENY:
-                return decision.reason
         return builtin.publish_schema(output)
 
 
@@ -352,7 +349,9 @@ def blocker(policy: Policy, tool: str, facts: Facts) -> Rule | HideRule | str | 
                 return rule
         elif truth is True or truth is PENDING:
             permitted = True
-    return None if permitted else "no rule permits it"
+    if permitted or may_publish(policy, tool, facts):
+        return None
+    return "no rule permits it"
 
 
 def _said(stop: Rule | HideRule | str, policy: Policy, tool: str, facts: Facts) -> str:

@@ -183,6 +183,15 @@ def _publication(policy: Policy, tool: str, facts: Facts, alerts: list[str]) -> 
     return (Need(tool, rule.approval, f"{output.place.file}:{output.place.line}"),), True
 
 
+def may_publish(policy: Policy, tool: str, facts: Facts) -> bool:
+    """True if the output's own publish rule permits, or may once the fields are known."""
+    output = output_of(policy, tool)
+    rule = output.publish if output is not None else None
+    if rule is not None and rule.when is not None and ask(rule.when, facts) is PENDING:
+        return True
+    return _publication(policy, tool, facts, [])[1]
+
+
 def output_of(policy: Policy, tool: str) -> Output | None:
     """The output that `publish_<output>` publishes; None for any other name."""
     if not tool.startswith(PUBLISH) or tool in policy.tools:

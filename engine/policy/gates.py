@@ -136,7 +136,7 @@ def gate_facts(policy: Policy, state: RunState, facts: Facts, call: CallId | Non
 
 
 def _awaits_people(call: CallState) -> bool:
-    return call.status is CallStatus.HELD and call.held in ("approval", "capability")
+    return call.status is CallStatus.HELD and call.held in ("approval", "capability", "publication")
 
 
 def _has_effects(state: RunState, call: CallId) -> bool:

@@ -14,7 +14,8 @@ from engine.domain.types import Field
 from engine.policy import budgets, builtin, capabilities
 from engine.policy.arguments import Arguments, SecretFinder, read_object
 from engine.policy.binding import call_digest, requirements_of, shown_to_reviewer
-from engine.policy.decision import Verdict, decide_restricted
+from engine.policy.decision import Decision, Verdict, decide_restricted
+from engine.policy.publication import with_draft
 from engine.policy.verdicts import Builtin, Hold, Reject, denied, recorded, reject
 from engine.policy.view import PUBLISH, for_call, publication_facts
 
@@ -74,23 +75,36 @@ def _capability_fault(policy: Policy, values: JsonObject) -> RefusalRecord | Non
     return capabilities.request_fault(policy.capabilities[name], params)
 
 
+def publication_decision(
+    policies: Sequence[Policy], tool: str, fields: JsonObject, facts: Sequence[Facts]
+) -> Decision:
+    """Whether `publish_<output>` of these fields is permitted now; asked again when people have said yes."""
+    return decide_restricted(policies, tool, _seen(policies[0], tool, fields, facts))
+
+
+def _seen(policy: Policy, tool: str, fields: JsonObject, facts: Sequence[Facts]) -> list[Facts]:
+    static = publication_facts(policy.outputs[tool[len(PUBLISH) :]])
+    return [for_call(each, static, fields) for each in facts]
+
+
 def _admit_publication(
     policies: Sequence[Policy], state: RunState, tool: str, read: Arguments, facts: Sequence[Facts]
 ) -> Reject | Builtin:
-    static = publication_facts(tool)
-    seen = [for_call(each, static, {}) for each in facts]
-    decision = decide_restricted(policies, tool, seen)
+    """Decided over the fields as they would be published, a draft's included."""
+    fields, fault = with_draft(policies[0].outputs[tool[len(PUBLISH) :]], read.values, state)
+    decision = publication_decision(policies, tool, fields, facts)
     if decision.verdict is Verdict.DENY:
         return Reject(denied(decision), read.values, decision.alerts)
-    if decision.verdict is Verdict.ALLOW:
+    if decision.verdict is Verdict.ALLOW or fault is not None:
         return Builtin(tool, read.values, read.normalised)
-    shown = shown_to_reviewer(tool, read.values, frozenset(), decision.needs, seen[0])
+    seen = _seen(policies[0], tool, fields, facts)[0]
+    shown = shown_to_reviewer(tool, fields, frozenset(), decision.needs, seen)
     hold = Hold(
         None,
-        read.values,
+        fields,
         read.normalised,
-        call_digest(tool, "", read.values, state.principal, policies[0].digest),
-        requirements_of(decision.needs, seen[0].now),
+        call_digest(tool, "", fields, state.principal, policies[0].digest),
+        requirements_of(decision.needs, seen.now),
         shown,
         digest_of(shown),
         decision.matched,

@@ -62,7 +62,7 @@ def check_publication(
     if output.name in state.publications:
         message = f"`{output.name}` is published; a correction is a new Run that cites it"
         return Refuse((Reason("published", "", output.name, message),), {})
-    fields, draft_fault = _with_draft(output, sent, state)
+    fields, draft_fault = with_draft(output, sent, state)
     check = _Check(policy, output, state, facts)
     if draft_fault is not None:
         check.reasons.append(draft_fault)
@@ -81,7 +81,8 @@ def check_publication(
 _NO_RULE: Final = Citations(kinds=frozenset(), min=None, min_per_section=None, max_age=None)
 
 
-def _with_draft(output: Output, sent: JsonObject, state: RunState) -> tuple[JsonObject, Reason | None]:
+def with_draft(output: Output, sent: JsonObject, state: RunState) -> tuple[JsonObject, Reason | None]:
+    """The fields of a proposal with those of the draft that it names; the fault if it names none."""
     fields = {name: value for name, value in sent.items() if name != "draft"}
     if "draft" not in sent:
         return fields, None

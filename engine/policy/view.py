@@ -16,7 +16,7 @@ from engine.domain.canonical import Json
 from engine.domain.events import timestamp
 from engine.domain.facts import PENDING, UNKNOWN, Facts, Origin, ToolHistory, Unknown, Value
 from engine.domain.ids import CallId
-from engine.domain.policy import Param, Policy, ToolSpec
+from engine.domain.policy import Output, Param, Policy, ToolSpec
 from engine.domain.state import GrantState, RunState
 from engine.domain.types import ArgClass, TypeName
 from engine.policy import budgets
@@ -177,9 +177,15 @@ def tool_facts(spec: ToolSpec) -> ToolFacts:
     return ToolFacts(tool, classes, {param.name: PENDING for param in spec.model_params})
 
 
-def publication_facts(tool: str) -> ToolFacts:
-    """A publication is an effect of the Host that nothing undoes."""
-    return ToolFacts({"name": tool, "kind": "write", "reversible": False, "egress": False}, {}, {})
+def publication_facts(output: Output) -> ToolFacts:
+    """A publication is an effect of the Host that nothing undoes; its arguments are the output's fields."""
+    tool = {"name": output.tool, "kind": "write", "reversible": False, "egress": False}
+    classes: dict[str, list[str]] = {}
+    for name, field in output.fields.items():
+        arg_class = CLASS_OF.get(field.type.name)
+        if arg_class is not None:
+            classes.setdefault(arg_class.value, []).append(name)
+    return ToolFacts(tool, classes, dict.fromkeys(output.fields, PENDING))
 
 
 def for_call(facts: Facts, tool: ToolFacts, args: Mapping[str, Value], call: CallId | None = None) -> Facts:

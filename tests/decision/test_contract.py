@@ -405,3 +405,19 @@ def test_the_schema_a_model_is_given_is_valid_json_schema():
     for each in compile_(build.policy(), cart(run_state())).tools:
         assert jsonschema_rs.meta.is_valid(each.parameters)
         assert each.parameters["additionalProperties"] is False
+
+
+def test_a_rule_over_the_fields_of_an_output_is_decided_when_they_are_known():
+    build = Build(READ).output("note")
+    shape = tool("publish_note", Kind.WRITE, [param("body", TEXT)])
+    build.tools["publish_note"] = shape
+    build.rule("long", "deny", "publish_note", when="size(args.body) > 5")
+    del build.tools["publish_note"]
+    policy, state = build.policy(), run_state()
+    facts = FactsView([policy], state).at(NOW)
+    names = ContractCompiler([policy]).compile(state, facts).names
+    assert "publish_note" in names
+    for body, refused in (("short", False), ("too long", True)):
+        proposal = propose("publish_note", f'{{"body": "{body}"}}')
+        found = admit([policy], state, names, 0, CallId(1, 1), proposal, facts)
+        assert isinstance(found, Reject) is refused
