@@ -401,6 +401,8 @@ class ExecutionStarted(Body):
     labels: tuple[str, ...] = ()
     grants: tuple[str, ...] = ()
     """Grants that the permitting rule needed: each is used once by this call."""
+    cache_key: str | None = None
+    """Of a read whose answer may be used again."""
 
 
 class ReceiptRecorded(Body):
@@ -415,6 +417,9 @@ class ReceiptRecorded(Body):
     """Declared, typed result fields of trusted trust: what conditions may read."""
     evidence: tuple[EvidenceItem, ...] = ()
     cached_from: Call | None = None
+    args: JsonObject | None = None
+    """Of a cache hit, which has no ExecutionStarted."""
+    edges: tuple[Edge, ...] = ()
     obtained_at: datetime | None = None
     """When the answer was obtained, if not now (a cache hit, a late answer)."""
     late: bool = False

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
+from typing import Literal, NamedTuple
 
 from engine.domain.actors import Actor, Principal
 from engine.domain.calls import CallStatus, Outcome
@@ -27,6 +28,16 @@ from engine.domain.events import (
 from engine.domain.facts import ToolHistory
 from engine.domain.ids import CallId, RunId
 from engine.domain.policy import Kind
+
+
+class Notice(NamedTuple):
+    """News about a result that was shown: its outcome is known now, or a write made it out of date."""
+
+    seq: int
+    about: tuple[CallId, ...]
+    kind: Literal["settled", "outdated"]
+    by: CallId | None = None
+    """The write that made it out of date."""
 
 
 @dataclass(slots=True)
@@ -101,6 +112,8 @@ class CallState:
     host: HostPurpose | None = None
     untrusted: bool = False
     labels: tuple[str, ...] = ()
+    grants: tuple[str, ...] = ()
+    cache_key: str | None = None
     receipt: ReceiptState | None = None
     compensation: CallId | None = None
     """The call of the Host that tried to undo it."""
@@ -264,8 +277,8 @@ class RunState:
     updated_at: datetime | None = None
     inputs: list[tuple[int, str]] = field(default_factory=list)
     """(seq, text) of each user input that is not the reply to a question, in order."""
-    notices: list[tuple[int, CallId]] = field(default_factory=list)
-    """(seq, call) where an outcome became known after the model was told that it is unknown."""
+    notices: list[Notice] = field(default_factory=list)
+    """What the model must hear about results that it was shown."""
     epoch: int = 0
     """The permission epoch."""
     moved_by: str = ""
@@ -294,6 +307,12 @@ class RunState:
     evidence: dict[str, EvidenceState] = field(default_factory=dict)
     evidence_index: dict[tuple[str, str], str] = field(default_factory=dict)
     """(kind, id) -> the newest handle."""
+    cached: dict[str, CallId] = field(default_factory=dict)
+    """Cache key -> the call that obtained the newest answer itself."""
+    written: dict[str, int] = field(default_factory=dict)
+    """Effect, or `source:<name>`, -> seq of the last confirmed or unknown write or hybrid with it."""
+    current_reads: dict[str, dict[CallId, None]] = field(default_factory=dict)
+    """Source -> calls whose answers the model was shown and nothing has invalidated."""
     last_read: dict[tuple[str, str], CallId] = field(default_factory=dict)
     """(tool, digest of its arguments) -> the last confirmed read: an older answer is superseded."""
     publications: dict[str, PublicationState] = field(default_factory=dict)

@@ -25,7 +25,7 @@ from engine.domain.messages import (
     UserInput,
 )
 from engine.domain.policy import Policy
-from engine.domain.state import CallState, RunState, TurnState
+from engine.domain.state import CallState, Notice, RunState, TurnState
 
 ReadResult = Callable[[StoredResult], Json]
 Count = Callable[[str], int]
@@ -92,20 +92,14 @@ class Conversation:
         while True:
             next_input = state.inputs[self._inputs] if self._inputs < len(state.inputs) else None
             next_notice = state.notices[self._notices] if self._notices < len(state.notices) else None
-            if next_input and next_input[0] < seq and (not next_notice or next_input[0] < next_notice[0]):
+            if next_input and next_input[0] < seq and (not next_notice or next_input[0] < next_notice.seq):
                 self._add(UserInput(next_input[1]))
                 self._inputs += 1
-            elif next_notice and next_notice[0] < seq:
-                self._add(HostBlock(self._notice(state.calls[next_notice[1]])))
+            elif next_notice and next_notice.seq < seq:
+                self._add(HostBlock(_news(state, next_notice)))
                 self._notices += 1
             else:
                 return
-
-    def _notice(self, call: CallState) -> str:
-        receipt = call.receipt
-        known = receipt.outcome.value if receipt else "unknown"
-        detail = f": {receipt.detail}" if receipt and receipt.detail else ""
-        return f"Host record: the outcome of call {call.id} ({call.tool}) is now known: {known}{detail}"
 
     def _turn(self, state: RunState, turn: TurnState) -> None:
         recorded = turn.recorded
@@ -143,6 +137,16 @@ class Conversation:
             return CallResult(call.id, call.tool, outcome, str(stored.value), False, stored)
         text = bounded(json.dumps(said, ensure_ascii=False, separators=(",", ":")))
         return CallResult(call.id, call.tool, outcome, text, is_error, stored, evidence)
+
+
+def _news(state: RunState, notice: Notice) -> str:
+    calls = ", ".join(f"{call} ({state.calls[call].tool})" for call in notice.about)
+    if notice.kind == "outdated":
+        return f"Host record: call {notice.by} may have made these earlier results out of date: {calls}"
+    call = state.calls[notice.about[0]]
+    known = call.receipt.outcome.value if call.receipt else "unknown"
+    detail = f": {call.receipt.detail}" if call.receipt and call.receipt.detail else ""
+    return f"Host record: the outcome of call {calls} is now known: {known}{detail}"
 
 
 def _text_of(message: Message) -> str:

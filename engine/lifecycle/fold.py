@@ -189,6 +189,9 @@ def _grant_expired(state: RunState, event: e.Event, body: e.GrantExpired) -> Non
 def _grant_revoked(state: RunState, event: e.Event, body: e.GrantRevoked) -> None:
     grant = state.grants[body.grant]
     grant.ended = "revoked"
+    for evidence in state.evidence.values():
+        if body.grant in state.calls[evidence.call].grants:
+            evidence.superseded = f"the grant of {grant.capability} was revoked"
     move_epoch(state, f"revoked {grant.capability}")
 
 
@@ -198,7 +201,11 @@ def _source_changed(state: RunState, event: e.Event, body: e.SourceStateChanged)
 
 
 def _state_updated(state: RunState, event: e.Event, body: e.StateUpdated) -> None:
-    state.state[body.slice] = SliceState(body.value, body.version, event.recorded_at, event.actor)
+    held = state.state.get(body.slice)
+    printed = dict(held.printed) if held is not None else {}
+    if "version" in body.value:
+        printed[body.version] = body.value["version"]
+    state.state[body.slice] = SliceState(body.value, body.version, event.recorded_at, event.actor, printed)
 
 
 def _policy_loaded(state: RunState, event: e.Event, body: e.PolicyLoaded) -> None:

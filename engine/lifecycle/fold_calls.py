@@ -15,6 +15,7 @@ from engine.domain.state import (
     ApprovalState,
     CallState,
     EvidenceState,
+    Notice,
     ReceiptState,
     RunState,
     TurnState,
@@ -129,6 +130,7 @@ def _execution_started(state: RunState, event: e.Event, body: e.ExecutionStarted
     call.approved_by = body.approved_by
     call.holds, call.hold_ttl, call.consumed_by = body.holds, body.hold_ttl, body.consumed_by
     call.untrusted, call.labels = body.untrusted, body.labels
+    call.grants, call.cache_key = body.grants, body.cache_key
     if body.hold_ttl is not None:
         call.hold_ends = event.recorded_at + timedelta(seconds=body.hold_ttl)
     if body.host is not None and body.host.subject is not None:
@@ -167,6 +169,8 @@ def history(state: RunState, tool: str) -> ToolHistory:
 def _receipt_recorded(state: RunState, event: e.Event, body: e.ReceiptRecorded) -> None:
     call = state.calls[body.call]
     before = call.receipt
+    if body.cached_from is not None:
+        _answered_from_cache(state, call, body)
     if before is None:
         executed_now = body.outcome is not Outcome.NOT_EXECUTED or call.attempts > 0
         if executed_now and call.host is None:
@@ -176,7 +180,7 @@ def _receipt_recorded(state: RunState, event: e.Event, body: e.ReceiptRecorded) 
         _settle_late(state, event, call, before)
     handles = _evidence(state, event, call, body)
     call.receipt = ReceiptState(
-        body.outcome, body.settled_by, event.recorded_at, body.detail, body.result, handles,
+        body.outcome, body.settled_by, event.recorded_at, body.detail, _result(state, body), handles,
         body.cached_from, body.obtained_at, body.late,
     )  # fmt: skip
     call.fields = body.fields or call.fields
@@ -186,10 +190,26 @@ def _receipt_recorded(state: RunState, event: e.Event, body: e.ReceiptRecorded) 
     _hold(state, call, body)
 
 
+def _result(state: RunState, body: e.ReceiptRecorded) -> e.StoredResult | None:
+    if body.cached_from is None:
+        return body.result
+    first = state.calls[body.cached_from].receipt
+    return first.result if first else None
+
+
+def _answered_from_cache(state: RunState, call: CallState, body: e.ReceiptRecorded) -> None:
+    """A hit is a call of its own whose answer was obtained by another one."""
+    assert body.cached_from is not None
+    first = state.calls[body.cached_from]
+    call.kind, call.args, call.args_digest = Kind.READ, body.args, first.args_digest
+    call.source, call.untrusted, call.labels = first.source, first.untrusted, first.labels
+    call.fields, call.edges = first.fields, body.edges
+
+
 def _settle_late(state: RunState, event: e.Event, call: CallState, before: ReceiptState) -> None:
     state.unknown_calls.pop(call.id, None)
     if call.host is None and call.proposal is not None:
-        state.notices.append((event.seq, call.id))
+        state.notices.append(Notice(event.seq, (call.id,), "settled"))
     counts = history(state, call.tool).counts if call.host is None else {}
     if before.outcome.value in counts:
         counts[before.outcome.value] -= 1
@@ -211,6 +231,8 @@ def _count_outcome(
 
 def _remember(state: RunState, event: e.Event, call: CallState, body: e.ReceiptRecorded) -> None:
     past = history(state, call.tool)
+    if call.kind is not Kind.READ and body.outcome in (Outcome.CONFIRMED, Outcome.UNKNOWN):
+        _invalidate(state, event, call)
     if body.outcome is not Outcome.UNKNOWN:
         past.open.pop(call.id, None)
     past.counts[body.outcome.value] = past.counts.get(body.outcome.value, 0) + 1
@@ -225,9 +247,30 @@ def _remember(state: RunState, event: e.Event, call: CallState, body: e.ReceiptR
         state.changed.append(call.id)
 
 
+SOURCELESS = "-"
+"""Tools that name no source count as one source."""
+
+
+def _invalidate(state: RunState, event: e.Event, call: CallState) -> None:
+    """A confirmed or unknown write makes earlier answers of its source out of date, and the model hears of it."""
+    source = call.source or SOURCELESS
+    for name in (*call.effects, f"source:{source}"):
+        state.written[name] = event.seq
+    outdated = tuple(state.current_reads.pop(source, ()))
+    for read in outdated:
+        receipt = state.calls[read].receipt
+        for handle in receipt.evidence if receipt else ():
+            state.evidence[handle].superseded = f"made out of date by call {call.id}"
+    if outdated:
+        state.notices.append(Notice(event.seq, outdated, "outdated", call.id))
+
+
 def _read_confirmed(state: RunState, event: e.Event, call: CallState) -> None:
     if call.source is not None:
         state.source_read[call.source] = event.recorded_at
+    state.current_reads.setdefault(call.source or SOURCELESS, {})[call.id] = None
+    if call.cache_key is not None and call.receipt is not None and call.receipt.cached_from is None:
+        state.cached[call.cache_key] = call.id
     key = (call.tool, call.args_digest)
     older = state.last_read.get(key)
     state.last_read[key] = call.id
