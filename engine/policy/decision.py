@@ -1,7 +1,7 @@
 """Owns the decision over one call: deny, a human, or allow (language reference, section 1.6).
 
 The order of rules never matters and no rule is more specific than another. Unknown satisfies `deny` and
-`require`, never `allow` or `ask`.
+`require`, and permits nothing; an `ask` that cannot be evaluated still wants its people where another rule permits.
 """
 
 from __future__ import annotations
@@ -101,6 +101,8 @@ def decide(policy: Policy, tool: str, facts: Facts) -> Decision:
             grants.extend(used)
             if effect is Effect.ASK:
                 asks.append(rule)
+        elif effect is Effect.ASK and truth is not True:
+            asks.append(rule)  # it permits nothing, but what may have needed people still does
     if denies:
         return Decision(Verdict.DENY, tuple(denies), tuple(permits), alerts=tuple(alerts))
     extra, published = _publication(policy, tool, facts, alerts)

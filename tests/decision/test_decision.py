@@ -80,9 +80,9 @@ def test_unless_is_the_exception_of_a_deny():
 
 @pytest.mark.parametrize(
     ("effect", "expected"),
-    [("deny", Verdict.DENY), ("require", Verdict.HUMAN), ("ask", Verdict.ALLOW), ("allow", Verdict.ALLOW)],
+    [("deny", Verdict.DENY), ("require", Verdict.HUMAN), ("ask", Verdict.HUMAN), ("allow", Verdict.ALLOW)],
 )
-def test_unknown_satisfies_deny_and_require_never_allow_or_ask(effect, expected):
+def test_unknown_restricts_and_never_permits(effect, expected):
     build = Build(READ).rule("base", "allow", "read_document")
     build.rule("x", effect, "read_document", when="state.cart.open")
     found = verdict(build, collection="prospectus")
