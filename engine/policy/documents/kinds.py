@@ -138,7 +138,8 @@ def _report_need(need: Exact, part: Part, **words: str) -> None:
 def _reversal(name: str, tool: ToolPart) -> None:
     if tool.reversible and not _given(tool, "compensate"):
         _report_need(_COMPENSATE, tool, name=name)
-    if not tool.reversible and tool.is_written("compensate") and not tool.is_lost("reversible"):
+    stated = tool.is_written("reversible") or tool.kind == "write"
+    if not tool.reversible and stated and tool.is_written("compensate") and not tool.is_lost("reversible"):
         report("Y203", tool.key_place("compensate"), f"`compensate` belongs to a reversible tool, `{name}` is not",
                "say `reversible: true`, or delete `compensate`")  # fmt: skip
 

@@ -40,7 +40,7 @@ def references(model: Model) -> None:
 def _tool(model: Model, name: str, tool: ToolPart) -> None:
     if name in HOST_TOOLS or name.startswith("publish_"):
         model.add("R204", tool.here, f"`{name}` is a tool of the Host", "rename the tool")
-    if tool.source is not None and tool.source not in model.sources:
+    if tool.source is not None and tool.source not in model.sources and not model.unread:
         model.unknown("R205", tool.place("source"), "source", tool.source, model.sources)
     if tool.reconcile is not None and tool.reconcile.probe is not None:
         known_tool(model, tool.reconcile, "probe", tool.reconcile.probe)

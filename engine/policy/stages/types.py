@@ -36,8 +36,8 @@ from engine.policy.stages.projections import refreshes
 from engine.policy.stages.prompts import prompt_variables
 
 _ID: Final = ValueType(TypeName.ID)
-_NEEDS_POLICY: Final = frozenset({"C102", "C103", "C106", "C108", "R206"})
-"""Faults that prove nothing while the policy that declares the names is not known."""
+_NEEDS_NAMES: Final = frozenset({"C102", "C103", "C106", "C108", "R201", "R208"})
+"""Faults that prove nothing while a file that may declare the name is not known."""
 
 
 def types(model: Model) -> None:
@@ -97,11 +97,8 @@ def condition(
 
 def place_fault(model: Model, part: Part, key: str, text: str, fault: Fault, code: str | None = None) -> None:
     """Adds a fault of a condition, at the characters of the file that it is about."""
-    if (
-        model.policy_part is None
-        and (fault.code in _NEEDS_POLICY)
-        and not text.lstrip("!( ").startswith("result.")
-    ):
+    incomplete = model.policy_part is None or model.unread
+    if incomplete and fault.code in _NEEDS_NAMES and not text.lstrip("!( ").startswith("result."):
         return
     place = part.place_within(fault.span.start, fault.span.end, *key.split("/"))
     model.add(code or fault.code, place, fault.message, fault.help)

@@ -1,0 +1,213 @@
+"""Owns linting: which files are checked how, every rule over them, suppressions and levels."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final, TypeVar
+
+from engine.domain.diagnostics import Confidence, Diagnostic, Severity
+from engine.policy.catalogue import load_rules
+from engine.policy.compiler import compile_policy
+from engine.policy.documents.base import Part
+from engine.policy.documents.kinds import check_overlay, check_test, check_tools
+from engine.policy.documents.overlay import OverlayDocument
+from engine.policy.documents.project import FILE_NAME, LevelPart, check_project
+from engine.policy.documents.test import TestDocument
+from engine.policy.documents.tools import ToolsDocument
+from engine.policy.files import DiskFiles, Files, beside
+from engine.policy.model import Model
+from engine.policy.source import Document, parse
+from engine.policy.stages.references import references
+from engine.policy.stages.shape import check_document, document_type, unknown_document
+from engine.policy.stages.types import types
+from engine.policy.suppressions import Suppression, read_suppressions, silence
+
+_POLICY: Final = re.compile(r"^agentctl:[ \t]*[\"']?policy/v1\b", re.MULTILINE)
+P = TypeVar("P", bound=Part)
+_SKIPPED: Final = frozenset({"node_modules", "__pycache__"})
+
+
+@dataclass(frozen=True, slots=True)
+class LintReport:
+    """What was found, and how much was looked at."""
+
+    diagnostics: tuple[Diagnostic, ...]
+    """Sorted by file and place; none that a suppression or a level of `agentctl.yaml` took away."""
+    silenced: tuple[Diagnostic, ...]
+    files: int
+    rules: int
+    """Rules of policies and overlays."""
+    conditions: int
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """File -> its text, for printing the lines."""
+
+    def count(self, severity: Severity, *, certain: bool = False) -> int:
+        """How many findings have a severity; with `certain`, without those that are only likely."""
+        return sum(
+            found.severity is severity and not (certain and found.confidence is Confidence.LIKELY)
+            for found in self.diagnostics
+        )
+
+
+@dataclass(slots=True)
+class _Work:
+    files: Files
+    today: date
+    audit: bool
+    found: dict[Diagnostic, None] = field(default_factory=dict)
+    documents: dict[str, Document] = field(default_factory=dict)
+    rules: dict[tuple[str, int, int], None] = field(default_factory=dict)
+    conditions: int = 0
+    texts: dict[str, str] = field(default_factory=dict)
+
+
+def lint(
+    paths: Sequence[str | Path],
+    *,
+    levels: Mapping[str, LevelPart] | None = None,
+    today: date | None = None,
+    audit: bool = False,
+    files: Files | None = None,
+) -> LintReport:
+    """Checks files and folders (every `*.yaml` and `*.yml` below them), each by its document type.
+
+    A policy is checked with its tools, overlays and tests; a file that a policy covers is not checked again
+    alone. `audit` ignores suppressions and levels. Raises SourceError for a path that cannot be read.
+    """
+    work = _Work(files or DiskFiles(), today or date.today(), audit)
+    names = list(dict.fromkeys(name for path in paths for name in _names(str(path))))
+    texts = {name: work.files.read(name) for name in names}
+    for name in names:
+        if _POLICY.search(texts[name]):
+            _policy(work, name)
+    for name in names:
+        if name not in work.documents and name not in work.texts:
+            _alone(work, name, texts[name])
+    return _report(work, levels or {})
+
+
+def _names(path: str) -> Iterator[str]:
+    name = os.path.normpath(path)
+    if not os.path.isdir(name):
+        yield name
+        return
+    for folder, folders, inside in os.walk(name):
+        folders[:] = sorted(each for each in folders if not each.startswith(".") and each not in _SKIPPED)
+        for each in sorted(inside):
+            if each.endswith((".yaml", ".yml")):
+                yield os.path.normpath(os.path.join(folder, each))
+
+
+# --- one file ---------------------------------------------------------------------------------------------
+
+
+def _policy(work: _Work, name: str) -> None:
+    model = compile_policy(name, work.files, with_tests=True).model
+    _take(work, model)
+    if model.prompt is not None:
+        work.texts[model.prompt.name] = model.prompt.text
+
+
+def _alone(work: _Work, name: str, text: str) -> None:
+    if os.path.basename(name) == FILE_NAME:
+        _add(work, check_project(name, text)[1])
+        work.texts[name] = text
+        return
+    document = parse(name, text)
+    model = Model(work.files, name, unread=True, documents={name: document})
+    wrong = unknown_document(document)
+    kind = document_type(document)
+    if wrong is not None:
+        model.add(wrong.code, wrong.location, wrong.message, wrong.help)
+    elif kind == "tools/v1":
+        _kept(model.tools_parts, name, check_document(document, ToolsDocument, check_tools, model.faults))
+    elif kind == "overlay/v1":
+        _kept(
+            model.overlay_parts, name, check_document(document, OverlayDocument, check_overlay, model.faults)
+        )
+    elif kind == "test/v1":
+        _test(model, name, document)
+    references(model)
+    types(model)
+    _take(work, model)
+
+
+def _test(model: Model, name: str, document: Document) -> None:
+    part = check_document(document, TestDocument, check_test, model.faults)
+    _kept(model.test_parts, name, part)
+    if part is not None and part.is_written("policy"):
+        policy = beside(name, part.policy)
+        if not model.files.exists(policy):
+            model.add("R210", part.place("policy"), f"there is no file `{part.policy}`",
+                      f"looked for `{policy}`: create it, or mend the path")  # fmt: skip
+
+
+def _kept(parts: dict[str, P], name: str, part: P | None) -> None:
+    if part is not None:
+        parts[name] = part
+
+
+def _take(work: _Work, model: Model) -> None:
+    _add(work, model.diagnostics())
+    for rule in load_rules():
+        if rule.check is not None:
+            _add(work, rule.check(model))
+    work.documents.update(model.documents)
+    work.conditions += model.conditions_seen
+    for part in (model.policy_part, *model.overlay_parts.values()):
+        for item in part.permissions if part is not None else ():
+            work.rules[item.here[:3]] = None
+
+
+def _add(work: _Work, found: Iterable[Diagnostic]) -> None:
+    work.found.update(dict.fromkeys(found))
+
+
+# --- the report -------------------------------------------------------------------------------------------
+
+
+def _report(work: _Work, levels: Mapping[str, LevelPart]) -> LintReport:
+    found = list(work.found)
+    silenced: list[Diagnostic] = []
+    if not work.audit:
+        comments: list[Suppression] = []
+        for document in work.documents.values():
+            held, faults = read_suppressions(document, work.today)
+            comments.extend(held)
+            found.extend(faults)
+        found, silenced, unused = silence(found, comments)
+        found.extend(unused)
+        found = list(_levelled(found, silenced, levels, work.today))
+    texts = {name: document.source.text for name, document in work.documents.items()}
+    texts.update(work.texts)
+    return LintReport(
+        tuple(sorted(found, key=Diagnostic.sort_key)),
+        tuple(silenced),
+        len(texts),
+        len(work.rules),
+        work.conditions,
+        texts,
+    )
+
+
+def _levelled(
+    found: Iterable[Diagnostic], silenced: list[Diagnostic], levels: Mapping[str, LevelPart], today: date
+) -> Iterator[Diagnostic]:
+    for diagnostic in found:
+        level = levels.get(diagnostic.code)
+        if level is None or level.until < today or not _applies(level, diagnostic.location.file):
+            yield diagnostic
+        elif level.level == "off":
+            silenced.append(diagnostic)
+        else:
+            yield replace(diagnostic, severity=Severity(level.level))
+
+
+def _applies(level: LevelPart, file: str) -> bool:
+    return level.files is None or any(fnmatchcase(file, pattern) for pattern in level.files)
