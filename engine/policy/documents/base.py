@@ -112,7 +112,7 @@ class Part(BaseModel):
         table = _with_required(cls, _without_unknown(cls, _without_blanks(cls, value.node)))
         for _ in range(50):
             try:
-                part = handler(data(table))
+                part = handler(value if table is value.node else data(table))
             except ValidationError as error:
                 table = _without_faults(cls, table, error)
             else:
