@@ -14,7 +14,7 @@ from typing import Any, Final
 import yaml
 
 from engine.domain.diagnostics import Diagnostic, Location
-from engine.policy.catalogue import finding
+from engine.policy.codes import finding
 from engine.policy.nodes import LOST, Data, Entry, Items, Node, Scalar, Source, Table, data
 from engine.policy.scalars import other_reading, read_plain
 

@@ -9,7 +9,7 @@ from datetime import date
 from typing import Final
 
 from engine.domain.diagnostics import Diagnostic, Location, suggest
-from engine.policy.catalogue import CODES, NOT_SUPPRESSIBLE, finding
+from engine.policy.codes import CODES, NOT_SUPPRESSIBLE, finding
 from engine.policy.source import Document
 
 _COMMENT: Final = re.compile(r"#[ \t]*agentctl:[ \t]*ignore\b(?P<codes>[ \t]*\[[^\]\n]*\])?(?P<rest>[^\n]*)")

@@ -12,7 +12,8 @@ import pytest
 
 from engine.domain.diagnostics import Severity
 from engine.domain.errors import PolicyInvalid, SourceError
-from engine.policy.catalogue import CODES, RULE_MODULES
+from engine.policy.catalogue import RULE_MODULES
+from engine.policy.codes import CODES
 from engine.policy.documents.project import load_project, read_project
 from engine.policy.linter import LintReport, lint
 from engine.policy.schemas import SCHEMAS, file_name, schema_text

@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from engine.domain.canonical import Json
 from engine.domain.diagnostics import Diagnostic, Location, suggest
-from engine.policy.catalogue import finding
+from engine.policy.codes import finding
 from engine.policy.documents.wording import advice, wording
 from engine.policy.nodes import Data, Items, Node, Scalar, Table, data, find
 

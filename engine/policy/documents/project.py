@@ -11,7 +11,7 @@ from pydantic import Field as Key
 
 from engine.domain.diagnostics import Diagnostic, suggest
 from engine.domain.errors import PolicyInvalid
-from engine.policy.catalogue import CODES, finding
+from engine.policy.codes import CODES, finding
 from engine.policy.documents.base import Faults, Part, check
 from engine.policy.documents.values import Date, Id, Ident, Money, Text
 from engine.policy.files import DiskFiles

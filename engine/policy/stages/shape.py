@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
 from engine.domain.diagnostics import Diagnostic, suggest
-from engine.policy.catalogue import finding
+from engine.policy.codes import finding
 from engine.policy.documents.base import Faults, Part, check, collecting
 from engine.policy.documents.kinds import check_overlay, check_policy, check_test, check_tools
 from engine.policy.documents.overlay import OverlayDocument
