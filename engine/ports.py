@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from engine.domain.canonical import Json
 from engine.domain.errors import AgentctlError
@@ -262,6 +262,33 @@ class ModelGateway(Protocol):
 
     def price(self, model: ModelUse, input_tokens: int, output_tokens: int) -> Decimal | None:
         """USD for so many tokens; None where the model has no known price."""
+        ...
+
+
+class Counted(NamedTuple):
+    """Input tokens of one request; `exact` where its provider said so."""
+
+    tokens: int
+    exact: bool = False
+
+
+class InputMeter(Protocol):
+    """Counts a whole request better than an estimate can; may cost a network call, so it is asked near a budget."""
+
+    async def count(self, request: ModelRequest) -> Counted | None:
+        """None where it cannot be had now: the estimate stands. Raises nothing but cancellation."""
+        ...
+
+
+class Secrets(Protocol):
+    """The registered secret values of this process, by name."""
+
+    def find(self, text: str) -> str | None:
+        """The name of a secret that occurs in `text`, in any form that is looked for."""
+        ...
+
+    def mask(self, text: str) -> str:
+        """`text` with `[secret NAME]` where a secret stood."""
         ...
 
 

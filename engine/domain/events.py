@@ -59,6 +59,8 @@ class Reservation(Record):
     output_tokens: int = 0
     cost_usd: Decimal | None = None
     """None: the model has no price and no money budget asks for one."""
+    exact: bool = False
+    """The provider counted the input; otherwise it is an estimate."""
 
 
 class Proposal(Record):
@@ -72,6 +74,8 @@ class Proposal(Record):
     cut_from: int | None = None
     sanitised: bool = False
     """Lone surrogates in it were replaced by U+FFFD; such a call is rejected."""
+    secret: str | None = None
+    """The registered secret that the arguments contained; the text is not kept, and the call is rejected."""
 
 
 class EvidenceItem(Record):

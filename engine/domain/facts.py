@@ -6,11 +6,11 @@ text, user text or undeclared results: what is not here cannot be asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from engine.domain.canonical import Json
 
@@ -58,7 +58,16 @@ class ToolHistory:
 
 EMPTY_HISTORY: Final = ToolHistory()
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-Origin: TypeAlias = Callable[[Value], "frozenset[str] | Unknown"]
+
+
+class Origin(Protocol):
+    """Where values literally occur in what the Host recorded."""
+
+    def __call__(self, value: Value) -> frozenset[str] | Unknown: ...
+
+    def for_tool(self, tool: str) -> Origin:
+        """The same as one tool sees it: values that were endorsed for it count."""
+        ...
 
 
 @dataclass(slots=True)

@@ -31,6 +31,10 @@ class HostBlock:
     text: str
 
 
+UNPARSED = "_unparsed"
+"""Key under which a call is shown whose arguments are no JSON object: what the Host had to change."""
+
+
 @dataclass(frozen=True, slots=True)
 class ShownCall:
     """A proposal as the model is shown it again. `arguments` is a JSON object, always valid."""

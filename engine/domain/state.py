@@ -102,6 +102,8 @@ class CallState:
     attempts: int = 0
     started_at: datetime | None = None
     """When it was dispatched first."""
+    started_seq: int = 0
+    """Of the event that dispatched it last."""
     fields: JsonObject = field(default_factory=dict)
     """Declared result fields that the Host may read."""
     idempotency_key: str | None = None
@@ -277,6 +279,14 @@ class RunState:
     updated_at: datetime | None = None
     inputs: list[tuple[int, str]] = field(default_factory=list)
     """(seq, text) of each user input that is not the reply to a question, in order."""
+    said: list[str] = field(default_factory=list)
+    """Every text that the user wrote, replies included."""
+    user_values: list[tuple[CallId, JsonObject]] = field(default_factory=list)
+    """Arguments that the principal gave as values, by editing a held call."""
+    endorsed: dict[tuple[str, str], str] = field(default_factory=dict)
+    """(tool, normalised value) -> who endorsed it, while the endorsement lasts."""
+    answers: list[CallId] = field(default_factory=list)
+    """Calls with a confirmed result, in the order of their receipts."""
     notices: list[Notice] = field(default_factory=list)
     """What the model must hear about results that it was shown."""
     epoch: int = 0

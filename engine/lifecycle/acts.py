@@ -8,10 +8,11 @@ from engine.domain import events as e
 from engine.domain.calls import Outcome
 from engine.domain.canonical import JsonObject, digest_of
 from engine.domain.ids import CallId
-from engine.domain.policy import Policy, ToolSpec
+from engine.domain.policy import ToolSpec
 from engine.domain.state import CallState, RunState, TurnState
 from engine.domain.types import Trust
 from engine.lifecycle.present import Present
+from engine.lifecycle.provenance import edges_of
 from engine.lifecycle.steps import Execute, Record, Step
 from engine.policy.binding import host_arguments
 from engine.policy.freshness import slices_of, stale
@@ -78,14 +79,18 @@ def execute(
     fault = stale(verdict.matched, state, turn.recorded.state_versions, present.now)
     if fault is not None:
         return Record((not_executed(call, f"not executed: {fault.message} since the model saw it"),))
-    return Execute((started(policy, call, verdict, approved_by),), tuple(alerts(verdict.alerts)))
+    return Execute((started(present, call, verdict, approved_by),), tuple(alerts(verdict.alerts)))
 
 
 def started(
-    policy: Policy, call: CallState, verdict: Run | Hold, approved_by: str | None = None
+    present: Present,
+    call: CallState,
+    verdict: Run | Hold,
+    approved_by: str | None = None,
+    cache_key: str | None = None,
 ) -> e.ExecutionStarted:
     """The dispatch of an admitted call, durable before anything is sent."""
-    spec = verdict.spec
+    spec, policy = verdict.spec, present.policy
     assert spec is not None
     source = policy.sources.get(spec.source) if spec.source else None
     untrusted = source is not None and source.trust is Trust.UNTRUSTED
@@ -111,6 +116,8 @@ def started(
         untrusted=untrusted or any(field.trust is Trust.UNTRUSTED for field in spec.result.values()),
         labels=tuple(sorted(spec.labels.union(*(field.labels for field in spec.result.values())))),
         grants=verdict.grants,
+        edges=edges_of(present.provenance, spec, verdict.args, present.state),
+        cache_key=cache_key,
     )
 
 

@@ -16,6 +16,7 @@ from engine.domain.canonical import Json, NotJson, parse_json
 from engine.domain.errors import PolicyInvalid
 from engine.domain.events import Proposal, StoredResult
 from engine.domain.messages import (
+    UNPARSED,
     AssistantTurn,
     CallResult,
     HostBlock,
@@ -169,10 +170,10 @@ def shown_arguments(proposal: Proposal | None) -> dict[str, Json]:
     try:
         value = parse_json(raw) if raw.strip() else {}
     except NotJson:
-        return {"_unparsed": raw}
+        return {UNPARSED: raw}
     if isinstance(value, dict):
         return value
-    return {} if value is None else {"_unparsed": raw}
+    return {} if value is None else {UNPARSED: raw}
 
 
 def _say(call: CallState) -> tuple[str, dict[str, Json], bool]:

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from decimal import Decimal
 from typing import Literal
 
 from engine.domain import events as e
 from engine.domain.calls import CallStatus
 from engine.domain.policy import ModelUse, Policy
 from engine.domain.state import CallState, RunState
-from engine.lifecycle.present import Outlook, Present
+from engine.lifecycle.context import ReadResult
+from engine.lifecycle.present import Outlook, Present, Size
+from engine.lifecycle.provenance import Provenance
 from engine.lifecycle.recover import follows, lapsed, leftovers, next_probe, probe_due
 from engine.lifecycle.settle import settle
-from engine.lifecycle.steps import AskModel, Done, Record, Step, Stop, Wait
+from engine.lifecycle.steps import AskModel, Done, Measure, Record, Step, Stop, Wait
 from engine.lifecycle.walk import walk
 from engine.policy import budgets
 from engine.policy.arguments import SecretFinder
@@ -39,10 +42,16 @@ class Decider:
     """Answers for one Run under one set of policies: its own first, then those that restrict it."""
 
     def __init__(
-        self, policies: Sequence[Policy], outlook: Outlook, *, secrets: SecretFinder | None = None
+        self,
+        policies: Sequence[Policy],
+        outlook: Outlook,
+        read_result: ReadResult,
+        *,
+        secrets: SecretFinder | None = None,
     ) -> None:
         self.policies = tuple(policies)
         self._outlook = outlook
+        self._read_result = read_result
         self._secrets = secrets
         self._compiler = ContractCompiler(self.policies)
         self._budgets = budgets.of(self.policies)
@@ -71,9 +80,10 @@ class Decider:
 
     def _present(self, state: RunState, now: datetime) -> Present:
         if self._view is None or self._view.state is not state:
-            self._view = FactsView(self.policies, state)
+            self._provenance = Provenance(self.policies[0], state, self._read_result)
+            self._view = FactsView(self.policies, state, self._provenance)
             self._compiler = ContractCompiler(self.policies)
-        return Present(self.policies, state, self._view, now, self._secrets)
+        return Present(self.policies, state, self._view, now, self._provenance, self._secrets)
 
     def _end_asked(self, state: RunState) -> Step | None:
         if state.cancel_requested is not None:
@@ -140,12 +150,16 @@ class Decider:
         if isinstance(chosen, Step):
             return chosen
         use, wait = chosen
-        tokens = self._outlook.input_tokens(state)
+        size = self._outlook.input_tokens(state, contract)
         answer = budgets.output_tokens(use, self._budgets, state.spent)
-        cost = self._outlook.price(use, tokens, answer)
-        reserved = budgets.reserve(self._budgets, state.spent, use, tokens, cost, free=self._outlook.free)
+        if size.measurable:
+            twice = self._outlook.price(use, size.tokens * 2, answer)
+            if budgets.near(self._budgets, state.spent, size.tokens, twice):
+                return Measure(use, contract)
+        cost = self._outlook.price(use, size.tokens, answer)
+        reserved = self._reserve(state, use, size, cost)
         if isinstance(reserved, budgets.Exhausted):
-            return _expire(reserved)
+            return _expire(reserved, unpriced=use if cost is None else None)
         start = e.ModelAttemptStarted(
             turn=len(state.turns) + 1,
             attempt=state.attempts + 1,
@@ -157,6 +171,17 @@ class Decider:
         )
         self._tried[start.turn, use.id] = self._tried.get((start.turn, use.id), 0) + 1
         return AskModel(_compiled(state, contract), start, use, contract, wait)
+
+    def _reserve(
+        self, state: RunState, use: ModelUse, size: Size, cost: Decimal | None
+    ) -> e.Reservation | budgets.Exhausted:
+        free = self._outlook.free
+        if state.spent.cost_unknown and not free:
+            return budgets.Exhausted("cost_usd", "a response had no known price")
+        reserved = budgets.reserve(self._budgets, state.spent, use, size.tokens, cost, free=free)
+        if isinstance(reserved, e.Reservation) and size.exact:
+            return reserved.model_copy(update={"exact": True})
+        return reserved
 
     def _choose(self, state: RunState, now: datetime) -> tuple[ModelUse, float] | Stop | Record:
         """The model for the next attempt and how long to wait before it; patience is counted per drive."""
@@ -226,8 +251,11 @@ def _answered(state: RunState) -> bool:
     return turn is not None and bool(state.inputs) and state.inputs[-1][0] > turn.asked_seq
 
 
-def _expire(over: budgets.Exhausted) -> Step:
-    return Record((e.SettlingStarted(ending="expired", reason=f"budget:{over.name}"),))
+def _expire(over: budgets.Exhausted, unpriced: ModelUse | None = None) -> Step:
+    end = e.SettlingStarted(ending="expired", reason=f"budget:{over.name}")
+    if unpriced is None:
+        return Record((end,))
+    return Record((e.OperatorAlerted(code="unpriced-model", message=over.detail), end))
 
 
 def _compiled(state: RunState, contract: Contract) -> tuple[e.Body, ...]:

@@ -70,6 +70,7 @@ def _run_started(state: RunState, event: e.Event, body: e.RunStarted) -> None:
 
 
 def _input_received(state: RunState, event: e.Event, body: e.InputReceived) -> None:
+    state.said.append(body.text)
     if body.answers is not None and fold_calls.answered(state, event, body.answers, body.text):
         state.asked = None
         return

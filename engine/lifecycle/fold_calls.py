@@ -94,6 +94,8 @@ def _approval_given(state: RunState, event: e.Event, body: e.ApprovalGiven) -> N
     call.approval.given.append((event.actor, frozenset(body.satisfies)))
     if body.edits is not None:
         call.approval.edits = body.edits
+        if state.principal is not None and event.actor.id == state.principal.id:
+            state.user_values.append((call.id, body.edits))
     call.waits_for = call.approval.missing()
     if not call.waits_for:
         call.approval.decided = "approved"
@@ -125,6 +127,7 @@ def _execution_started(state: RunState, event: e.Event, body: e.ExecutionStarted
     call.status, call.kind, call.attempts = CallStatus.STARTED, body.tool_kind, body.attempt
     call.args, call.args_digest = body.args, body.args_digest
     call.started_at = call.started_at or event.recorded_at
+    call.started_seq = event.seq
     call.idempotency_key, call.source, call.host = body.idempotency_key, body.source, body.host
     call.effects, call.reversible, call.edges = body.effects, body.reversible, body.edges
     call.approved_by = body.approved_by
@@ -240,6 +243,7 @@ def _remember(state: RunState, event: e.Event, call: CallState, body: e.ReceiptR
         return
     state.read_untrusted = state.read_untrusted or call.untrusted
     state.labels.update(call.labels)
+    state.answers.append(call.id)
     past.confirmed.append(PastCall(call.args or {}, body.fields, event.recorded_at))
     if call.kind is Kind.READ:
         _read_confirmed(state, event, call)

@@ -5,20 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from engine.domain.facts import Facts
 from engine.domain.policy import ModelUse, Policy
 from engine.domain.state import RunState
+from engine.lifecycle.provenance import Provenance
 from engine.policy.arguments import SecretFinder
+from engine.policy.contract import Contract
 from engine.policy.view import FactsView
+
+
+class Size(NamedTuple):
+    """Input tokens of a request; an estimate unless `exact`. `measurable`: a better count can still be had."""
+
+    tokens: int
+    exact: bool = False
+    measurable: bool = False
 
 
 class Outlook(Protocol):
     """What the outside says of the request to come: asked by `decide`, answered without I/O."""
 
-    def input_tokens(self, state: RunState) -> int:
-        """An estimate of the next request's size."""
+    def input_tokens(self, state: RunState, contract: Contract) -> Size:
+        """The next request's size."""
         ...
 
     def price(self, use: ModelUse, input_tokens: int, output_tokens: int) -> Decimal | None: ...
@@ -38,12 +48,14 @@ class Present:
         state: RunState,
         view: FactsView,
         now: datetime,
+        provenance: Provenance,
         secrets: SecretFinder | None,
     ) -> None:
         self.policies = policies
         self.policy = policies[0]
         self.state = state
         self.now = now
+        self.provenance = provenance
         self.secrets = secrets
         self._view = view
         self._facts: tuple[Facts, ...] | None = None

@@ -30,6 +30,14 @@ class AskModel:
 
 
 @dataclass(frozen=True, slots=True)
+class Measure:
+    """The request may not fit a budget: count it as its provider does, then ask again."""
+
+    model: ModelUse
+    contract: Contract
+
+
+@dataclass(frozen=True, slots=True)
 class Execute:
     """Record `before` and the starts, then dispatch them: several only if all are reads."""
 
@@ -73,4 +81,4 @@ class Done:
     """The Run is over."""
 
 
-Step: TypeAlias = Record | AskModel | Execute | Reconcile | Compensate | Wait | Stop | Done
+Step: TypeAlias = Record | AskModel | Measure | Execute | Reconcile | Compensate | Wait | Stop | Done

@@ -16,6 +16,7 @@ from engine.lifecycle.acts import alerts, execute, held_behind_twin, hold, queue
 from engine.lifecycle.builtins import perform
 from engine.lifecycle.held import continue_held
 from engine.lifecycle.present import Present
+from engine.lifecycle.read_cache import cache_key, hit
 from engine.lifecycle.steps import Execute, Record, Step
 from engine.policy.admission import admit
 from engine.policy.verdicts import Builtin, Fence, Hold, Reject, Run
@@ -104,7 +105,11 @@ class Walk:
         if self.reads and self._depends(verdict):
             return self._sent()
         self.before += alerts(verdict.alerts)
-        self.reads.append(started(self.present.policy, call, verdict))
+        key = cache_key(verdict.spec, verdict.args, self.present.facts[0])
+        cached = hit(self.present, call, verdict, key)
+        if cached is not None:
+            return self._sent() if self.reads else self._after(Record((cached,)))
+        self.reads.append(started(self.present, call, verdict, cache_key=key))
         return None
 
     def _depends(self, verdict: Run) -> bool:

@@ -58,6 +58,8 @@ def admit(
     over = _over_total(budgets.of(policies), state, call)
     if over is not None:
         return Reject(over)
+    if proposal.secret is not None:
+        return reject("secret", f"the arguments contain the registered secret `{proposal.secret}`")
     if spec is None:
         return admit_builtin(policies, state, proposal, facts, secrets)
     read = read_arguments(

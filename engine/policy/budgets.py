@@ -139,6 +139,16 @@ def reserve(
     return Reservation(input_tokens=input_tokens, output_tokens=answer, cost_usd=cost_usd)
 
 
+def near(budgets: Budgets, spent: Spent, input_tokens: int, twice_usd: Decimal | None) -> bool:
+    """True where a request of twice this size would not fit what is left: its exact size decides.
+
+    `twice_usd` is the price of an attempt with twice the input; None: no known price.
+    """
+    if budgets.tokens_input is not None and input_tokens * 2 > budgets.tokens_input - spent.input_tokens:
+        return True
+    return twice_usd is not None and twice_usd > budgets.cost_usd - spent.cost_usd
+
+
 def tool_calls_left(budgets: Budgets, spent: Spent, tool: str) -> int | None:
     """Calls of one tool that may still be dispatched or held; None: no cap."""
     cap = budgets.calls_per_tool.get(tool)

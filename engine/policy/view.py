@@ -205,7 +205,7 @@ def for_call(facts: Facts, tool: ToolFacts, args: Mapping[str, Value], call: Cal
         outputs=facts.outputs,
         calls=facts.calls,
         history=facts.history,
-        origin=facts.origin,
+        origin=None if facts.origin is None else facts.origin.for_tool(str(tool.tool["name"])),
         arg_classes=tool.arg_classes,
         unattended=facts.unattended,
     )

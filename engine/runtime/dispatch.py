@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+import traceback
 from dataclasses import dataclass, field
 
 from engine.domain.calls import Failed, NotExecuted, Outcome
@@ -13,7 +14,8 @@ from engine.domain.ids import RunId
 from engine.domain.policy import Kind, ToolSpec
 from engine.domain.results import Storable, storable
 from engine.lifecycle.evidence import declared_fields, evidence_of
-from engine.ports import Clock, ToolExecutor, ToolRequest
+from engine.ports import Clock, Secrets, ToolExecutor, ToolRequest
+from engine.runtime.masking import masked_result
 
 _log = logging.getLogger("agentctl.tools")
 
@@ -27,10 +29,16 @@ class Dispatched:
 
 
 async def dispatch(
-    executor: ToolExecutor, clock: Clock, run: RunId, spec: ToolSpec, start: ExecutionStarted
+    executor: ToolExecutor,
+    clock: Clock,
+    run: RunId,
+    spec: ToolSpec,
+    start: ExecutionStarted,
+    secrets: Secrets | None = None,
 ) -> Dispatched:
     """Calls the tool. Only what the tool itself declares (`Failed`, `NotExecuted`) is known of a write's effect;
-    any other exception or a time-out leaves it unknown. Never raises but for cancellation."""
+    any other exception or a time-out leaves it unknown. Never raises but for cancellation. Secrets in an answer
+    are masked before anything is made of it."""
     request = ToolRequest(
         run, start.call, spec, start.args, clock.now(), start.idempotency_key, start.attempt
     )
@@ -45,9 +53,11 @@ async def dispatch(
         seconds = spec.timeout.total_seconds()
         return _receipt(start, _lost(start), f"no answer within {seconds:g} s", began)
     except Exception as error:  # noqa: BLE001 - a tool may raise anything; its outcome is what is recorded
-        _log.exception("call %s of run %s: tool %s raised", start.call, run, start.tool)
+        trace = "".join(traceback.format_exception(error))
+        said = secrets.mask(trace) if secrets is not None else trace
+        _log.error("call %s of run %s: tool %s raised\n%s", start.call, run, start.tool, said)
         return _receipt(start, _lost(start), f"the tool raised {type(error).__name__}", began)
-    return _confirmed(spec, start, storable(answer), clock, began)
+    return _confirmed(spec, start, masked_result(storable(answer), secrets), clock, began)
 
 
 def _lost(start: ExecutionStarted) -> Outcome:

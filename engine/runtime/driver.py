@@ -10,38 +10,41 @@ import contextlib
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
+from decimal import Decimal
 
 from engine.domain import events as e
 from engine.domain.actors import MODEL
-from engine.domain.canonical import Json, clean_text, parse_json
+from engine.domain.canonical import Json, parse_json
 from engine.domain.errors import ClaimLost, Fault
 from engine.domain.ids import RunId
+from engine.domain.policy import ModelUse
 from engine.domain.state import RunState
 from engine.lifecycle import steps
 from engine.lifecycle.context import Count
-from engine.policy.arguments import SecretFinder
+from engine.policy.contract import Contract
 from engine.ports import (
     AttemptFailed,
     Claim,
     Clock,
     EventStore,
+    InputMeter,
     ModelGateway,
     ModelRequest,
-    ModelResponse,
     Owner,
+    Secrets,
     ToolExecutor,
 )
+from engine.runtime.commit_queue import CommitQueue
 from engine.runtime.dispatch import Dispatched, dispatch
 from engine.runtime.journal import Journal, Observer
 from engine.runtime.library import PolicyLibrary
 from engine.runtime.outlook import View, estimate
+from engine.runtime.responses import attempt_failed, closed_turn
 
 CLAIM_TTL = timedelta(seconds=15)
 RENEW_EVERY = 5.0
 GRACE = 5.0
 """Seconds that running tools get to answer after a stop was asked for."""
-ARGUMENTS_LIMIT = 256 * 1024
-"""Code points of one call's raw arguments that are stored; a longer text is cut and the call rejected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +71,15 @@ class Driver:
         observers: Iterable[Observer] = (),
         on_text: Callable[[str], None] | None = None,
         crash_point: Callable[[str], None] | None = None,
-        secrets: SecretFinder | None = None,
+        secrets: Secrets | None = None,
         count: Count = estimate,
+        meter: InputMeter | None = None,
+        commits: CommitQueue | None = None,
     ) -> None:
+        self._meter = meter
+        self._commits = commits
+        self._committing = False
+        self._interrupt_later = False
         self._store = store
         self._secrets = secrets
         self._count = count
@@ -92,8 +101,21 @@ class Driver:
             self._task.get_loop().call_soon_threadsafe(self._interrupt)
 
     def _interrupt(self) -> None:
-        if self._task is not None and not self._task.done():
+        """A commit is not interrupted: what it makes durable decides what was done."""
+        if self._committing:
+            self._interrupt_later = True
+        elif self._task is not None and not self._task.done():
             self._task.cancel()
+
+    async def _commit(self, journal: Journal) -> bool:
+        self._committing = True
+        try:
+            return await journal.commit()
+        finally:
+            self._committing = False
+            if self._interrupt_later:
+                self._interrupt_later = False
+                asyncio.get_running_loop().call_soon(self._interrupt)
 
     async def drive(self, run: RunId) -> Driven:
         """Works on the Run until it is over or must wait. Raises ClaimHeld, ClaimLost, StoreError."""
@@ -101,6 +123,7 @@ class Driver:
         journal = Journal(
             self._store, run, self._clock,
             claim=claim, observers=self._observers, crash_point=self._crash_point,
+            secrets=self._secrets, commits=self._commits,
         )  # fmt: skip
         self._task = asyncio.current_task()
         keeper = asyncio.create_task(self._keep(journal, claim))
@@ -119,20 +142,29 @@ class Driver:
         while True:
             await asyncio.sleep(RENEW_EVERY)
             try:
-                claim = self._store.renew(claim, self._clock.now(), CLAIM_TTL)
+                claim = await self._renew(claim)
             except ClaimLost:
                 self.stop()
                 return
             journal.claim = claim
 
+    async def _renew(self, claim: Claim) -> Claim:
+        now = self._clock.now()
+        if self._commits is None:
+            return self._store.renew(claim, now, CLAIM_TTL)
+        return await self._commits.call(lambda: self._store.renew(claim, now, CLAIM_TTL))
+
     async def _loop(self, journal: Journal) -> Driven:
         journal.load()
-        view = View(self._library, self._gateway, journal, self._read_result, self._count, self._secrets)
+        find = self._secrets.find if self._secrets is not None else None
+        view = View(
+            self._library, self._gateway, journal, self._read_result, self._count, find, self._meter
+        )
         while True:
             view.refresh(journal)
             step = view.decider.next_step(journal.state, self._clock.now())
             if self._stopping or isinstance(step, steps.Wait | steps.Stop | steps.Done):
-                if not journal.flush():
+                if not await self._commit(journal):
                     continue
                 return Driven(journal.state, step, interrupted=self._stopping)
             await self._perform(journal, view, step)
@@ -144,6 +176,8 @@ class Driver:
                     journal.stage(body)
             case steps.AskModel():
                 await self._ask(journal, view, step)
+            case steps.Measure(model, contract):
+                await self._measure(journal, view, model, contract)
             case steps.Execute(starts, before):
                 await self._execute(journal, view, before, starts)
             case steps.Reconcile(start) | steps.Compensate(start):
@@ -159,24 +193,51 @@ class Driver:
         blobs = {step.contract.digest: step.contract.text}
         for body in (*step.bodies, step.start):
             journal.stage(body, blobs=blobs if isinstance(body, e.ContractCompiled) else None)
-        if not journal.flush():
+        if not await self._commit(journal):
             return
         try:
-            response = await self._gateway.propose(self._request(journal, view, step), self._on_text)
+            response = await self._gateway.propose(self._request(journal, view, step), self._hear())
         except AttemptFailed as failure:
-            journal.stage(_attempt_failed(step.start, failure), fact=True)
+            cost = self._cost(step.model, failure.usage, failure.cost_usd)
+            journal.stage(attempt_failed(step.start, failure, cost), fact=True)
         except asyncio.CancelledError:
             if not self._stopping:
                 raise
             interrupted = AttemptFailed("cut", "interrupted before the response closed")
-            journal.stage(_attempt_failed(step.start, interrupted), fact=True)
+            journal.stage(attempt_failed(step.start, interrupted, None), fact=True)
             journal.flush_facts()
         else:
-            journal.stage(_turn(step.start, response), actor=MODEL, fact=True)
+            cost = self._cost(step.model, response.usage, response.cost_usd)
+            journal.stage(closed_turn(step.start, response, cost, self._secrets), actor=MODEL, fact=True)
+
+    def _cost(self, model: ModelUse, usage: e.Usage | None, told: Decimal | None) -> Decimal | None:
+        """What the gateway says it cost, else its own price of what was used."""
+        if told is not None or usage is None:
+            return told
+        return self._gateway.price(model, usage.input_tokens, usage.output_tokens)
+
+    def _hear(self) -> Callable[[str], None] | None:
+        """Working text on its way to people; a secret in one piece of it is masked."""
+        on_text, secrets = self._on_text, self._secrets
+        if on_text is None or secrets is None:
+            return on_text
+        return lambda text: on_text(secrets.mask(text))
+
+    async def _measure(self, journal: Journal, view: View, model: ModelUse, contract: Contract) -> None:
+        """What is staged becomes durable first: counting may take a while."""
+        if not await self._commit(journal):
+            return
+        state = journal.state
+        request = self._request_of(journal, view, model, contract, len(state.turns) + 1, state.attempts + 1)
+        try:
+            await view.measure(state, request, contract)
+        except asyncio.CancelledError:
+            if not self._stopping:
+                raise
 
     async def _pause(self, journal: Journal, seconds: float) -> bool:
         """Waits before another attempt; what is staged becomes durable first. False: decide again."""
-        if not journal.flush():
+        if not await self._commit(journal):
             return False
         try:
             await self._clock.sleep(seconds)
@@ -186,14 +247,20 @@ class Driver:
         return not self._stopping
 
     def _request(self, journal: Journal, view: View, step: steps.AskModel) -> ModelRequest:
+        start = step.start
+        return self._request_of(journal, view, step.model, step.contract, start.turn, start.attempt)
+
+    def _request_of(
+        self, journal: Journal, view: View, model: ModelUse, contract: Contract, turn: int, attempt: int
+    ) -> ModelRequest:
         return ModelRequest(
             run=journal.state.run,
-            turn=step.start.turn,
-            attempt=step.start.attempt,
-            model=step.model,
+            turn=turn,
+            attempt=attempt,
+            model=model,
             messages=view.conversation.sync(journal.state),
-            tools=step.contract.tools,
-            contract=step.contract.digest,
+            tools=contract.tools,
+            contract=contract.digest,
             results=self._read_result,
         )
 
@@ -219,7 +286,7 @@ class Driver:
     ) -> None:
         for body in (*before, *starts):
             journal.stage(body)
-        if not journal.flush():
+        if not await self._commit(journal):
             return
         self._crash("before effect")
         answers: dict[int, Dispatched] = {}
@@ -244,7 +311,7 @@ class Driver:
         async def one(index: int) -> None:
             start = starts[index]
             answers[index] = await dispatch(
-                self._executor, self._clock, journal.state.run, view.spec(start.tool), start
+                self._executor, self._clock, journal.state.run, view.spec(start.tool), start, self._secrets
             )
 
         if len(starts) == 1:
@@ -285,49 +352,3 @@ class Driver:
 
 async def _gather(work: list[Coroutine[object, object, None]]) -> None:
     await asyncio.gather(*work)
-
-
-def _attempt_failed(start: e.ModelAttemptStarted, failure: AttemptFailed) -> e.ModelAttemptFailed:
-    return e.ModelAttemptFailed(
-        turn=start.turn,
-        attempt=start.attempt,
-        error=failure.error,
-        message=clean_text(failure.message[:2000])[0],
-        retry_after=failure.retry_after,
-        usage=failure.usage,
-        cost_usd=failure.cost_usd,
-    )
-
-
-def _turn(start: e.ModelAttemptStarted, response: ModelResponse) -> e.ModelTurnRecorded:
-    """The closed response as the Host stores it, in the order and the words in which it came."""
-    return e.ModelTurnRecorded(
-        turn=start.turn,
-        attempt=start.attempt,
-        model=response.model,
-        contract=start.contract,
-        epoch=start.epoch,
-        text=clean_text(response.text)[0],
-        parts=response.parts,
-        proposals=tuple(
-            _proposal(ordinal, call.tool, call.arguments, call.provider_id)
-            for ordinal, call in enumerate(response.calls, start=1)
-        ),
-        finish=response.finish,
-        usage=response.usage,
-        cost_usd=response.cost_usd,
-        request_id=response.request_id,
-        state_versions=start.state_versions,
-    )
-
-
-def _proposal(ordinal: int, tool: str, arguments: str, provider_id: str | None) -> e.Proposal:
-    text, sanitised = clean_text(arguments[:ARGUMENTS_LIMIT])
-    return e.Proposal(
-        ordinal=ordinal,
-        tool=clean_text(tool[:300])[0],
-        arguments=text,
-        provider_id=clean_text(provider_id[:200])[0] if provider_id else None,
-        cut_from=len(arguments) if len(arguments) > ARGUMENTS_LIMIT else None,
-        sanitised=sanitised,
-    )

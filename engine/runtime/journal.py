@@ -16,7 +16,9 @@ from engine.domain.ids import RunId
 from engine.domain.state import RunState
 from engine.lifecycle.fold import apply, fold
 from engine.lifecycle.machine import Judge
-from engine.ports import Append, Claim, Clock, EventStore, RunSummary
+from engine.ports import Append, Claim, Clock, EventStore, RunSummary, Secrets
+from engine.runtime.commit_queue import CommitQueue
+from engine.runtime.masking import masked_body
 
 Observer = Callable[[Event, RunState], None]
 """Called with each durable event and the state that the events up to the commit fold to."""
@@ -40,7 +42,11 @@ class Journal:
         claim: Claim | None = None,
         observers: Iterable[Observer] = (),
         crash_point: Callable[[str], None] | None = None,
+        secrets: Secrets | None = None,
+        commits: CommitQueue | None = None,
     ) -> None:
+        self._secrets = secrets
+        self._commits = commits
         self._store = store
         self._run = run
         self._clock = clock
@@ -74,6 +80,7 @@ class Journal:
         blobs: Mapping[str, str] | None = None,
     ) -> None:
         """Folds a body that the next `flush` makes durable. `fact`: it survives a conflict."""
+        body = masked_body(body, self._secrets)
         self._judge.admit(body)
         epoch = self.claim.epoch if self.claim else 0
         event = seal(
@@ -102,6 +109,24 @@ class Journal:
         except Conflict:
             self._rebase()
             return False
+        return self._durable()
+
+    async def commit(self) -> bool:
+        """`flush` without holding up the other Runs of this process, in one transaction with theirs.
+
+        A cancellation waits until it is known whether the facts are durable. Raises as `flush` does.
+        """
+        if self._commits is None or not self._staged:
+            return self.flush()
+        self._crash("before append")
+        try:
+            await self._commits.append(self._append())
+        except Conflict:
+            self._rebase()
+            return False
+        return self._durable()
+
+    def _durable(self) -> bool:
         self._crash("after append")
         done, self._staged = self._staged, []
         self._durable_seq = self.state.seq

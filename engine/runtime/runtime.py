@@ -14,7 +14,16 @@ from engine.domain.ids import CallId, RunId
 from engine.domain.policy import Policy
 from engine.domain.state import RunState
 from engine.lifecycle.fold import fold
-from engine.ports import Clock, EventStore, ModelGateway, Owner, RunSummary, ToolExecutor
+from engine.ports import (
+    Clock,
+    EventStore,
+    InputMeter,
+    ModelGateway,
+    Owner,
+    RunSummary,
+    Secrets,
+    ToolExecutor,
+)
 from engine.runtime import approvals, signals
 from engine.runtime.driver import Driven, Driver
 from engine.runtime.journal import Observer
@@ -33,6 +42,10 @@ class Parts:
     owner: Owner
     model: str
     """How the gateway is named in the log: a litellm id, `scripted/FILE` or `replay/RUN`."""
+    secrets: Secrets | None = None
+    """Values that must never enter the log."""
+    meter: InputMeter | None = None
+    """Counts a request near a budget; without one, estimates stand."""
 
 
 class Runtime:

@@ -1,0 +1,291 @@
+"""Owns where values literally occur in what the Host recorded: exact, whole values, never by likeness.
+
+"Occurs in", never "came from": a value that is found may still be used wrongly, and one that is found nowhere
+is the model's own. The index is a view over the log and grows by what is new.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+from typing import NamedTuple
+
+from engine.domain.canonical import Json, JsonObject
+from engine.domain.events import Edge, timestamp
+from engine.domain.facts import UNKNOWN, Unknown, Value
+from engine.domain.policy import Policy, ToolSpec
+from engine.domain.state import CallState, RunState
+from engine.domain.types import Field, Trust, TypeName, ValueType
+from engine.lifecycle.context import ReadResult
+
+MAX_WHOLE = 256
+"""Code points up to which a string is a value of its own; a longer one, or one with spaces, is also text."""
+MAX_EDGES = 4
+"""Places recorded for one argument."""
+_NUMBER = re.compile(r"-?\d{1,40}(\.\d{1,40})?\Z")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
+_TOKEN = re.compile(r"[^\s\"'`<>()\[\]{},;|]+")
+_EDGE_MARKS = ".,:;!?*_"
+_NO_ORIGIN = frozenset({TypeName.TEXT, TypeName.RICH_TEXT, TypeName.BOOL, TypeName.ENUM, TypeName.DURATION})
+
+
+class Place(NamedTuple):
+    """One origin of a value and where it occurs: `E3 result.iban of call 2.1`, `task.payee`, `input 1`."""
+
+    origin: str
+    where: str
+
+
+class Provenance:
+    """The index of one Run under its own policy."""
+
+    def __init__(self, policy: Policy, state: RunState, read_result: ReadResult) -> None:
+        self._policy = policy
+        self._state = state
+        self._read = read_result
+        self._known: dict[str, dict[str, str]] = {}
+        """Normalised value -> origin -> where it occurs first."""
+        self._texts: list[tuple[str, str, str]] = []
+        """(text, origin, where) of what holds spaces: searched for values that hold spaces."""
+        self._answers = self._said = self._edits = 0
+        self._slices: dict[str, tuple[int, dict[str, str]]] = {}
+        for name, value in state.task.items():
+            for path, leaf in leaves(value, f"task.{name}"):
+                self._add(leaf, ("task",), path)
+
+    def __call__(self, value: Value) -> frozenset[str] | Unknown:
+        return self.of(value)
+
+    def for_tool(self, tool: str) -> ForTool:
+        """Origins as one tool sees them: values endorsed for it count too."""
+        return ForTool(self, tool)
+
+    def of(self, value: Value, tool: str = "") -> frozenset[str] | Unknown:
+        """The set of origins of a scalar; UNKNOWN for anything else."""
+        if isinstance(value, Unknown | list | dict | bool) or value is None:
+            return UNKNOWN
+        found = {place.origin for place in self.places(value, tool)}
+        return frozenset(found or {"model"})
+
+    def places(self, value: Value, tool: str = "") -> list[Place]:
+        """Every origin of a scalar, with where it occurs."""
+        self.sync()
+        key = normalised(value)
+        found = dict(self._known.get(key, ()))
+        for name, (_, known) in self._slices.items():
+            if key in known:
+                found.setdefault("state", f"state.{name}{known[key]}")
+        if " " in key:
+            for text, origin, where in self._texts:
+                if origin not in found and _delimited(key, text):
+                    found[origin] = where
+        if tool and (tool, key) in self._state.endorsed:
+            found["endorsed"] = f"endorsed by {self._state.endorsed[tool, key]}"
+        return [Place(origin, where) for origin, where in found.items()]
+
+    def sync(self) -> None:
+        """Indexes what was recorded since the last call."""
+        state = self._state
+        for id_ in state.answers[self._answers :]:
+            self._answer(state.calls[id_])
+        self._answers = len(state.answers)
+        for index, text in enumerate(state.said[self._said :], self._said + 1):
+            self._text(text, ("mention",), f"input {index}", frozenset())
+        self._said = len(state.said)
+        for call, edits in state.user_values[self._edits :]:
+            for path, leaf in leaves(edits, ""):
+                self._add(leaf, ("user",), f"edit of call {call}{path}")
+        self._edits = len(state.user_values)
+        for name, held in state.state.items():
+            if self._slices.get(name, (0,))[0] != held.version:
+                known = {normalised(leaf): path for path, leaf in leaves(held.value, "")}
+                self._slices[name] = (held.version, known)
+
+    def _answer(self, call: CallState) -> None:
+        spec = self._policy.tools.get(call.tool)
+        stored = call.receipt.result if call.receipt else None
+        if spec is None or stored is None or stored.fault is not None or call.receipt is None:
+            return
+        own = frozenset(normalised(leaf) for _, leaf in leaves(call.args or {}, ""))
+        for path, leaf, trust in trusted_leaves(self._policy, spec, self._read(stored)):
+            where = f"{path} of call {call.id}"
+            origins = _origins(trust, spec)
+            self._add(leaf, origins, where, own)
+            if isinstance(leaf, str) and (" " in leaf or len(leaf) > MAX_WHOLE):
+                self._text(leaf, origins, where, own)
+
+    def _add(
+        self, leaf: Json, origins: tuple[str, ...], where: str, own: frozenset[str] = frozenset()
+    ) -> None:
+        """Whole values. A leaf that only repeats the call's own arguments is no origin."""
+        key = normalised(leaf)
+        if not key or len(key) > MAX_WHOLE or key in own:
+            return
+        known = self._known.setdefault(key, {})
+        for origin in origins:
+            known.setdefault(origin, where)
+
+    def _text(self, text: str, origins: tuple[str, ...], where: str, own: frozenset[str]) -> None:
+        """Each delimited literal of a text."""
+        for token in _TOKEN.findall(text):
+            self._add(token, origins, where, own)
+            bare = token.strip(_EDGE_MARKS)
+            if bare != token:
+                self._add(bare, origins, where, own)
+        self._texts += [(unicodedata.normalize("NFC", text), origin, where) for origin in origins]
+
+
+class ForTool:
+    """The origin function of one tool."""
+
+    def __init__(self, provenance: Provenance, tool: str) -> None:
+        self._provenance = provenance
+        self._tool = tool
+
+    def __call__(self, value: Value) -> frozenset[str] | Unknown:
+        return self._provenance.of(value, self._tool)
+
+    def for_tool(self, tool: str) -> ForTool:
+        return ForTool(self._provenance, tool)
+
+
+def normalised(value: Value) -> str:
+    """The one spelling under which a scalar is compared."""
+    if isinstance(value, bool) or value is None:
+        return ""
+    if isinstance(value, datetime):
+        return timestamp(value)
+    if isinstance(value, int | Decimal):
+        return _number(str(value))
+    if isinstance(value, float):
+        return _number(repr(value))
+    text = unicodedata.normalize("NFC", str(value)).strip()
+    if _NUMBER.match(text):
+        return _number(text)
+    return _time(text) if _TIME.match(text) else text
+
+
+def _number(text: str) -> str:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return text
+    if not number.is_finite():
+        return text
+    plain = format(number, "f")
+    return plain.rstrip("0").rstrip(".") if "." in plain else plain
+
+
+def _time(text: str) -> str:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    return text if moment.tzinfo is None else timestamp(moment)
+
+
+def _delimited(key: str, text: str) -> bool:
+    """True if the words of `key` stand in `text` with no letter or digit right before or after them."""
+    return re.search(rf"(?<!\w){re.escape(key)}(?!\w)", text) is not None
+
+
+def _origins(trust: Trust, spec: ToolSpec) -> tuple[str, ...]:
+    if trust is Trust.UNTRUSTED:
+        return ("untrusted",)
+    return ("trusted",) if spec.evidence is None else ("trusted", f"trusted.{spec.evidence.kind}")
+
+
+def leaves(value: Json, path: str) -> Iterator[tuple[str, Json]]:
+    """(path, scalar) of everything in a JSON value."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from leaves(item, f"{path}.{name}")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from leaves(item, f"{path}[{index}]")
+    else:
+        yield path, value
+
+
+def trusted_leaves(policy: Policy, spec: ToolSpec, value: Json) -> Iterator[tuple[str, Json, Trust]]:
+    """(path, scalar, trust): a field's own trust where it declares one, else that of what holds it."""
+    source = policy.sources.get(spec.source) if spec.source else None
+    trust = source.trust if source is not None else Trust.TRUSTED
+    yield from _within(value, spec.result, trust, "result")
+
+
+def _within(
+    value: Json, fields: Mapping[str, Field], trust: Trust, path: str
+) -> Iterator[tuple[str, Json, Trust]]:
+    if isinstance(value, dict):
+        for name, item in value.items():
+            field = fields.get(name)
+            inner = field.trust if field is not None and field.trust is not None else trust
+            yield from _within(item, _fields(field.type) if field else {}, inner, f"{path}.{name}")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _within(item, fields, trust, f"{path}[{index}]")
+    else:
+        yield path, value, trust
+
+
+def _fields(type_: ValueType) -> Mapping[str, Field]:
+    if type_.name is TypeName.LIST and type_.of is not None:
+        return _fields(type_.of)
+    return type_.fields
+
+
+# --- edges ------------------------------------------------------------------------------------------------
+
+
+def edges_of(provenance: Provenance, spec: ToolSpec, args: JsonObject, state: RunState) -> tuple[Edge, ...]:
+    """Where each argument of a call is found: bound, ref or literal; the Run's dependency record."""
+    found: list[Edge] = []
+    for name, value in args.items():
+        param = spec.params.get(name)
+        if param is None:
+            continue
+        if param.bind is not None:
+            root = param.bind.split(".", 1)[0]
+            found.append(Edge(arg=name, type="bound", origin=root, source=param.bind))
+            continue
+        for path, leaf, type_ in _typed(value, param.type, name):
+            found.extend(_edges(provenance, spec, path, leaf, type_, state))
+    return tuple(found)
+
+
+def _typed(value: Json, type_: ValueType, path: str) -> Iterator[tuple[str, Json, ValueType]]:
+    if isinstance(value, list):
+        inner = type_.of or ValueType(TypeName.ID)
+        for index, item in enumerate(value):
+            yield from _typed(item, inner, f"{path}[{index}]")
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            field = type_.fields.get(name)
+            if field is not None:
+                yield from _typed(item, field.type, f"{path}.{name}")
+    else:
+        yield path, value, type_
+
+
+def _edges(
+    provenance: Provenance, spec: ToolSpec, path: str, leaf: Json, type_: ValueType, state: RunState
+) -> Iterator[Edge]:
+    if type_.name is TypeName.REF and type_.kind is not None:
+        handle = state.evidence_index.get((type_.kind, str(leaf)))
+        evidence = state.evidence.get(handle) if handle else None
+        if evidence is not None:
+            yield Edge(
+                arg=path, type="ref", origin=type_.kind, source=f"{evidence.handle} of call {evidence.call}"
+            )
+            return
+    if type_.name in _NO_ORIGIN:
+        return
+    places = provenance.places(leaf, spec.name)
+    for place in places[:MAX_EDGES]:
+        yield Edge(arg=path, type="literal", origin=place.origin, source=place.where)
+    if not places:
+        yield Edge(arg=path, type="literal", origin="model", source="")
