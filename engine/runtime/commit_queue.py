@@ -68,11 +68,11 @@ class CommitQueue:
                 raise
             self.commits += 1
             self.appends += len(batch)
-            for (_, done), error in zip(batch, results, strict=True):
-                if error is None:
+            for (_, done), result in zip(batch, results, strict=True):
+                if result is None:
                     done.set_result(None)
                 else:
-                    done.set_exception(error)
+                    done.set_exception(result)
 
 
 async def _outcome(done: asyncio.Future[None]) -> None:

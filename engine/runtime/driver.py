@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
+from typing import TypeVar
 
 from engine.domain import events as e
 from engine.domain.actors import MODEL
@@ -41,6 +42,7 @@ from engine.runtime.library import PolicyLibrary
 from engine.runtime.outlook import View, estimate
 from engine.runtime.responses import attempt_failed, closed_turn
 
+T = TypeVar("T")
 CLAIM_TTL = timedelta(seconds=15)
 RENEW_EVERY = 5.0
 GRACE = 5.0
@@ -119,7 +121,8 @@ class Driver:
 
     async def drive(self, run: RunId) -> Driven:
         """Works on the Run until it is over or must wait. Raises ClaimHeld, ClaimLost, StoreError."""
-        claim = self._store.claim(run, self._owner, self._clock.now(), CLAIM_TTL)
+        now = self._clock.now()
+        claim = await self._stored(lambda: self._store.claim(run, self._owner, now, CLAIM_TTL))
         journal = Journal(
             self._store, run, self._clock,
             claim=claim, observers=self._observers, crash_point=self._crash_point,
@@ -134,32 +137,29 @@ class Driver:
             with contextlib.suppress(asyncio.CancelledError):
                 await keeper
             self._task = None
-            if journal.claim is not None:
-                self._store.release(journal.claim)
+            if (held := journal.claim) is not None:
+                await self._stored(lambda: self._store.release(held))
 
     async def _keep(self, journal: Journal, claim: Claim) -> None:
         """Renews the claim while the loop works; a lost claim stops the loop at its next append."""
         while True:
             await asyncio.sleep(RENEW_EVERY)
             try:
-                claim = await self._renew(claim)
+                now, old = self._clock.now(), claim
+                claim = await self._stored(lambda: self._store.renew(old, now, CLAIM_TTL))  # noqa: B023 - awaited here
             except ClaimLost:
                 self.stop()
                 return
             journal.claim = claim
 
-    async def _renew(self, claim: Claim) -> Claim:
-        now = self._clock.now()
-        if self._commits is None:
-            return self._store.renew(claim, now, CLAIM_TTL)
-        return await self._commits.call(lambda: self._store.renew(claim, now, CLAIM_TTL))
+    async def _stored(self, work: Callable[[], T]) -> T:
+        """What the store does beside appends; with a commit queue, in turn with them."""
+        return work() if self._commits is None else await self._commits.call(work)
 
     async def _loop(self, journal: Journal) -> Driven:
         journal.load()
         find = self._secrets.find if self._secrets is not None else None
-        view = View(
-            self._library, self._gateway, journal, self._read_result, self._count, find, self._meter
-        )
+        view = View(self._library, self._gateway, journal, self._read_result, self._count, find, self._meter)
         while True:
             view.refresh(journal)
             step = view.decider.next_step(journal.state, self._clock.now())

@@ -80,9 +80,7 @@ class View:
             if measured[1] is not None:
                 return Size(measured[1].tokens, measured[1].exact)
             return Size(self._estimated(state, contract))
-        return Size(
-            self._estimated(state, contract), measurable=self._meter is not None and not self._free
-        )
+        return Size(self._estimated(state, contract), measurable=self._meter is not None and not self._free)
 
     async def measure(self, state: RunState, request: ModelRequest, contract: Contract) -> None:
         """Asks the meter once for this request; what it cannot say stays an estimate."""

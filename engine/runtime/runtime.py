@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.domain.actors import Actor, Principal
 from engine.domain.canonical import Json, JsonObject
-from engine.domain.errors import UsageError
+from engine.domain.errors import AgentctlError, UsageError
 from engine.domain.events import Event
 from engine.domain.ids import CallId, RunId
 from engine.domain.policy import Policy
@@ -25,10 +25,13 @@ from engine.ports import (
     ToolExecutor,
 )
 from engine.runtime import approvals, signals
+from engine.runtime.commit_queue import CommitQueue
 from engine.runtime.driver import Driven, Driver
+from engine.runtime.fleet import AT_ONCE, Fleet
 from engine.runtime.journal import Observer
 from engine.runtime.library import PolicyLibrary
-from engine.runtime.start import Beginning, start_run
+from engine.runtime.masking import masked_object
+from engine.runtime.start import Beginning, check_prices, start_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +59,15 @@ class Runtime:
         self._policy = policy
         self._library = PolicyLibrary(parts.store)
         self._drivers: dict[RunId, Driver] = {}
+        self._fleets: list[Fleet] = []
 
     @property
     def store(self) -> EventStore:
         return self._parts.store
+
+    @property
+    def clock(self) -> Clock:
+        return self._parts.clock
 
     @property
     def library(self) -> PolicyLibrary:
@@ -85,10 +93,30 @@ class Runtime:
         chosen = policy or self._policy
         if chosen is None:
             raise UsageError("this Runtime was opened without a policy", remedy="pass `policy=`")
-        beginning = Beginning(
-            chosen, input, principal, task or {}, self._parts.model, grants or {}, RunId(run) if run else None
-        )
+        beginning = self._beginning(chosen, input, principal, task or {}, grants or {}, run)
+        check_prices(chosen, self._parts.gateway, self._parts.model)
         return start_run(self._parts.store, self._library, self._parts.executor, self._parts.clock, beginning)
+
+    def _beginning(
+        self,
+        policy: Policy,
+        text: str,
+        principal: Principal,
+        task: Mapping[str, Json],
+        grants: Mapping[str, Sequence[JsonObject]],
+        run: str | None,
+    ) -> Beginning:
+        secrets = self._parts.secrets
+        if secrets is not None:
+            text, task = secrets.mask(text), masked_object(task, secrets)
+            grants = {
+                name: [masked_object(each, secrets) for each in given] for name, given in grants.items()
+            }
+            attrs = masked_object(principal.attrs, secrets)
+            principal = principal.model_copy(update={"attrs": attrs})
+        return Beginning(
+            policy, text, principal, task, self._parts.model, grants, RunId(run) if run else None
+        )
 
     async def drive(
         self,
@@ -99,16 +127,43 @@ class Runtime:
         crash_point: Callable[[str], None] | None = None,
     ) -> Driven:
         """Works on the Run until it is over or waits for somebody. Start and recovery are the same call."""
-        parts = self._parts
-        driver = Driver(
-            parts.store, parts.gateway, parts.executor, parts.clock, self._library, parts.owner,
-            observers=observers, on_text=on_text, crash_point=crash_point,
-        )  # fmt: skip
+        driver = self._driver(observers=observers, on_text=on_text, crash_point=crash_point)
         self._drivers[run] = driver
         try:
             return await driver.drive(run)
         finally:
             self._drivers.pop(run, None)
+
+    async def drive_all(
+        self, runs: Iterable[RunId], *, observers: Iterable[Observer] = (), at_once: int = AT_ONCE
+    ) -> Mapping[RunId, Driven | AgentctlError]:
+        """Works on many Runs side by side, whose commits share transactions. Ends when each is over or waits."""
+        seen = tuple(observers)
+        fleet = Fleet(
+            self._parts.store,
+            lambda _, commits: self._driver(observers=seen, commits=commits),
+            at_once=at_once,
+        )
+        self._fleets.append(fleet)
+        try:
+            return await fleet.drive(runs)
+        finally:
+            self._fleets.remove(fleet)
+
+    def _driver(
+        self,
+        *,
+        observers: Iterable[Observer],
+        on_text: Callable[[str], None] | None = None,
+        crash_point: Callable[[str], None] | None = None,
+        commits: CommitQueue | None = None,
+    ) -> Driver:
+        parts = self._parts
+        return Driver(
+            parts.store, parts.gateway, parts.executor, parts.clock, self._library, parts.owner,
+            observers=observers, on_text=on_text, crash_point=crash_point,
+            secrets=parts.secrets, meter=parts.meter, commits=commits,
+        )  # fmt: skip
 
     def drive_sync(self, run: RunId, *, observers: Iterable[Observer] = ()) -> Driven:
         """`drive` for callers without an event loop."""
@@ -118,26 +173,33 @@ class Runtime:
         """Leaves every Run that is being driven here resumable; safe from a signal handler or another thread."""
         for driver in list(self._drivers.values()):
             driver.stop()
+        for fleet in self._fleets:
+            fleet.stop()
 
     # --- what people and applications say -----------------------------------------------------------------
 
     def reply(self, run: RunId, text: str, *, by: Actor) -> RunState:
         """One more user input; the result of the open question, if there is one."""
-        return signals.reply(self._parts.store, self._parts.clock, run, by, text)
+        return signals.reply(self._parts.store, self._parts.clock, run, by, self._masked(text))
 
     def cancel(self, run: RunId, *, by: Actor, because: str = "") -> RunState:
-        return signals.cancel(self._parts.store, self._parts.clock, run, by, because)
+        return signals.cancel(self._parts.store, self._parts.clock, run, by, self._masked(because))
 
     def approve(
         self, run: RunId, call: CallId | str, *, by: Actor, decision: approvals.Approval | None = None
     ) -> RunState:
         """One person's yes to the stored call. Raises Refused if that person or that call is not eligible."""
-        return approvals.approve(
-            self._parts.store, self._parts.clock, run, call, by, decision or approvals.Approval()
-        )
+        said = decision or approvals.Approval()
+        if self._parts.secrets is not None:
+            edits = None if said.edits is None else masked_object(said.edits, self._parts.secrets)
+            said = replace(said, edits=edits, because=self._masked(said.because))
+        return approvals.approve(self._parts.store, self._parts.clock, run, call, by, said)
 
     def refuse(self, run: RunId, call: CallId | str, *, by: Actor, because: str = "") -> RunState:
-        return approvals.refuse(self._parts.store, self._parts.clock, run, call, by, because)
+        return approvals.refuse(self._parts.store, self._parts.clock, run, call, by, self._masked(because))
+
+    def _masked(self, text: str) -> str:
+        return text if self._parts.secrets is None else self._parts.secrets.mask(text)
 
     # --- what can be read -----------------------------------------------------------------------------------
 

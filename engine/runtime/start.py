@@ -13,15 +13,16 @@ from engine.domain.canonical import Json, JsonObject
 from engine.domain.diagnostics import suggest
 from engine.domain.errors import NotBuiltYet, Refused, UsageError
 from engine.domain.ids import RunId, new_run_id
-from engine.domain.policy import Policy
+from engine.domain.policy import ModelUse, Policy
 from engine.domain.state import RunState
 from engine.domain.types import Field
 from engine.lifecycle.fold import fold
 from engine.policy.not_built import not_built
 from engine.policy.values import Fault, read_fields
-from engine.ports import Append, Clock, EventStore, ToolExecutor
+from engine.ports import Append, Clock, EventStore, ModelGateway, ToolExecutor
 from engine.runtime.journal import summary_of
 from engine.runtime.library import PolicyLibrary, bundle_text
+from engine.runtime.outlook import PLAYED
 
 INPUT_LIMIT = 1_000_000
 """Code points of one user input."""
@@ -72,6 +73,19 @@ def start_run(
     ]
     _append(store, clock, run, bodies, beginning.principal, {bundle: bundle_text(policy)})
     return run
+
+
+def check_prices(policy: Policy, gateway: ModelGateway, model: str) -> None:
+    """Raises UsageError for a model without a known price: a money budget cannot be kept with it."""
+    if model.startswith(PLAYED):
+        return
+    primary = policy.model.primary if model in ("", policy.model.primary.id) else ModelUse(model)
+    for use in (primary, *policy.model.fallbacks):
+        if gateway.price(use, 1, 1) is None:
+            raise UsageError(
+                f"model `{use.id}` has no known price, and the policy has a budget of {policy.budgets.cost_usd} USD",
+                remedy=f"state it per million tokens in agentctl.yaml: `prices: {{{use.id}: {{input: …, output: …}}}}`",
+            )
 
 
 def check_engine(policy: Policy, executor: ToolExecutor) -> None:

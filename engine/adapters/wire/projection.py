@@ -16,6 +16,7 @@ from engine.adapters.wire.names import wire_name
 from engine.adapters.wire.parts import parts_for
 from engine.adapters.wire.profile import Profile
 from engine.domain.messages import (
+    UNPARSED,
     AssistantTurn,
     CallResult,
     HostBlock,
@@ -109,8 +110,14 @@ def _assistant(turn: AssistantTurn, model: str, profile: Profile) -> list[Wire]:
         ]
     if len(said) == 1:
         return []
-    parts_for(turn.parts, model).attach(said)
+    if not _altered(turn):
+        parts_for(turn.parts, model).attach(said)
     return [said]
+
+
+def _altered(turn: AssistantTurn) -> bool:
+    """The Host shows something else than the model wrote: signed parts beside it would be refused."""
+    return any(UNPARSED in call.arguments for call in turn.calls)
 
 
 def _result(result: CallResult, profile: Profile) -> Wire:

@@ -1,0 +1,110 @@
+"""Owns the registered secrets of this process: where their values come from, how they are found and masked."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from urllib.parse import quote, quote_plus
+
+from engine.domain.errors import SourceError, UsageError
+
+MIN_LENGTH = 8
+"""Characters; a shorter value would be found in ordinary text."""
+_KEY_NAMES = ("_API_KEY", "_ACCESS_KEY", "_AUTH_TOKEN")
+"""Environment variables that end so hold model keys: they are registered by themselves."""
+
+
+class RegisteredSecrets:
+    """Values by name, found as they are, escaped in JSON, in base64 and URL-encoded.
+
+    A value inside a longer base64 text is found at each of the three alignments. What is encrypted, compressed,
+    split into pieces or encoded otherwise is not found.
+    """
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        """Raises UsageError for a value that is too short to be looked for."""
+        self._names: dict[str, str] = {}
+        self.values = dict(values)
+        for name, value in values.items():
+            if len(value) < MIN_LENGTH:
+                raise UsageError(
+                    f"secret `{name}` has {len(value)} characters, at least {MIN_LENGTH} are needed",
+                    remedy="use a longer value: a short one occurs in ordinary text",
+                )
+            for form in _forms(value):
+                self._names.setdefault(form, name)
+        forms = sorted(self._names, key=len, reverse=True)
+        self._forms = tuple(forms)
+        self._pattern = re.compile("|".join(map(re.escape, forms))) if forms else None
+
+    def find(self, text: str) -> str | None:
+        """The name of a secret that occurs in `text`."""
+        for form in self._forms:
+            if form in text:
+                return self._names[form]
+        return None
+
+    def mask(self, text: str) -> str:
+        """`text` with `[secret NAME]` where a secret stood."""
+        if self._pattern is None or self.find(text) is None:
+            return text
+        return self._pattern.sub(lambda found: f"[secret {self._names[found.group()]}]", text)
+
+
+def registered(
+    named: Mapping[str, tuple[str | None, str | None]],
+    root: Path,
+    environ: Mapping[str, str] | None = None,
+) -> RegisteredSecrets | None:
+    """The secrets of `agentctl.yaml` (`name -> (env, file)`, files relative to `root`) and the model keys of the
+    environment; None where there is nothing to look for.
+
+    A variable or a file that is not there registers nothing: this process does not hold the value. Raises
+    SourceError for a file that cannot be read, UsageError for a value that is too short.
+    """
+    environment = os.environ if environ is None else environ
+    values: dict[str, str] = {}
+    for name, (env, file) in named.items():
+        value = environment.get(env, "") if env else _read(root / str(file), name)
+        if value:
+            values[name] = value
+    for variable, value in environment.items():
+        if variable.endswith(_KEY_NAMES) and len(value) >= MIN_LENGTH and value not in values.values():
+            values[variable] = value
+    return RegisteredSecrets(values) if values else None
+
+
+def _read(file: Path, name: str) -> str:
+    path = file.expanduser()
+    try:
+        return path.read_text(encoding="utf-8").rstrip("\r\n") if path.exists() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise SourceError(
+            f"secret `{name}`: `{path}` cannot be read: {type(error).__name__}",
+            remedy="mend `secrets` in agentctl.yaml or the file's permissions",
+        ) from error
+
+
+def _forms(value: str) -> Iterator[str]:
+    yield value
+    for escaped in (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]):
+        yield escaped
+        yield escaped.replace("/", "\\/")
+        yield json.dumps(escaped, ensure_ascii=False)[1:-1]  # JSON in JSON: raw arguments in an event
+    for quoted in (quote(value, safe=""), quote(value), quote_plus(value)):
+        yield quoted
+        yield re.sub("%[0-9A-F]{2}", lambda found: found.group().lower(), quoted)
+    data = value.encode("utf-8", "surrogatepass")
+    for encode in (b64encode, urlsafe_b64encode):
+        for shift in range(3):
+            yield _certain(encode(b"\0" * shift + data).decode("ascii"), shift, len(data))
+
+
+def _certain(encoded: str, shift: int, size: int) -> str:
+    """The characters that the secret alone decides, whatever stands before and after it."""
+    first = -(-shift * 8 // 6)
+    return encoded[first : (shift + size) * 8 // 6]
