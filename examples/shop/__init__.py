@@ -1,0 +1,1 @@
+"""Owns the shop of the retail example: its database, its storefront and the tools of its agent."""
