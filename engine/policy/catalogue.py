@@ -1,16 +1,40 @@
-"""Owns the list of the rules of the linter; written by hand, one module each."""
+"""Owns the way to the rules of the linter: which have a check, and the module of each; written by hand."""
 
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Final
 
+from engine.policy.codes import CODES
 from engine.policy.rules import Rule
 
-RULE_MODULES: Final[tuple[str, ...]] = ()
-"""Modules of `engine.policy.rules` that hold a RULE, in the order of their codes."""
+CHECKED: Final[tuple[str, ...]] = (
+    *("S302",),
+    *("R211",),
+    *("E601", "E602", "E603", "E604"),
+    *("B702", "B703", "B705"),
+    *("X802", "X803", "X804"),
+    *("I901", "I902", "I903", "I905"),
+    *("T101",),
+)
+"""Codes whose rule has a check of its own, a line per group; the loader and the compiler find the others."""
+
+
+def module_of(code: str) -> str:
+    """The module of the rule of a code."""
+    return f"engine.policy.rules.{code.lower()}_{CODES[code].name.replace('-', '_')}"
+
+
+def load_rule(word: str) -> Rule | None:
+    """The rule with this code or name, imported alone; None if there is none."""
+    code = next((code for code, known in CODES.items() if word in (code, known.name)), None)
+    if code is None or find_spec(module_of(code)) is None:
+        return None
+    rule: Rule = import_module(module_of(code)).RULE
+    return rule
 
 
 def load_rules() -> tuple[Rule, ...]:
-    """Imports every rule: what `lint` checks beside the loader and the compiler."""
-    return tuple(import_module(f"engine.policy.rules.{name}").RULE for name in RULE_MODULES)
+    """Imports the rules that have a check, and no others."""
+    return tuple(import_module(module_of(code)).RULE for code in CHECKED)

@@ -45,3 +45,6 @@ class Rule:
     confidence: Confidence = Confidence.CERTAIN
     suppressible: bool = True
     check: Callable[[Model], Iterable[Diagnostic]] | None = field(default=None)
+    deep: bool = False
+    """Needs test results, a base version or an exploration: not part of a plain `lint`."""
+    since: str = "0.1.0"

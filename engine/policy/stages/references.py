@@ -225,7 +225,7 @@ class _Names:
         for at, kind in enumerate(part.citations.kinds if part.citations else ()):
             if kind not in kinds and not self.model.unread:
                 place = part.citations.place("kinds", at) if part.citations else part.here
-                self.model.unknown("R208", place, "evidence kind", kind, kinds)
+                self.model.unknown("E601", place, "evidence kind", kind, kinds)
         for at, kind in enumerate(part.figures.from_ if part.figures else ()):
             if kind not in kinds and not self.model.unread:
                 place = part.figures.place("from", at) if part.figures else part.here
