@@ -299,6 +299,42 @@ class ModelTurnRecorded(Body):
     state_versions: dict[str, int] = Field(default_factory=dict)
 
 
+class InputOmitted(Body):
+    """User inputs that do not fit into the request and are left out of it, each with a mark in its place."""
+
+    inputs: tuple[int, ...]
+    """Seqs of the inputs."""
+
+
+class CompactionStarted(Body):
+    """The fast model is asked for a summary of the assistant's own text; it can change nothing else."""
+
+    upto: int
+    """The last turn that it covers."""
+    covers: tuple[str, ...]
+    model: str
+    reserved: Reservation = Reservation()
+
+
+class ContextCompacted(Body):
+    upto: int
+    covers: tuple[str, ...]
+    model: str
+    """Author of the summary."""
+    summary: str
+    usage: Usage = Usage()
+    cost_usd: Decimal | None = None
+
+
+class CompactionFailed(Body):
+    """The summary could not be had; older results are left out as stubs instead."""
+
+    error: str
+    message: str
+    usage: Usage | None = None
+    cost_usd: Decimal | None = None
+
+
 # --- calls ----------------------------------------------------------------------------------------------
 
 
@@ -550,6 +586,7 @@ BODIES: dict[str, type[Body]] = {
     for body in (
         RunStarted, InputReceived, RunParked, RunResumed, CancelRequested, SettlingStarted,
         RunCompleted, RunFailed, RunCancelled, RunExpired,
+        InputOmitted, CompactionStarted, ContextCompacted, CompactionFailed,
         ContractCompiled, ModelAttemptStarted, ModelAttemptFailed, ModelTurnRecorded,
         CallRejected, CallFenced, CallHeld, ApprovalRequested, ApprovalGiven, ApprovalRefused, ApprovalExpired,
         DecisionNotEligible, ExecutionStarted, ReceiptRecorded, ReconcileTried, HoldLapsed,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
+from typing import TypeAlias
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -21,6 +22,10 @@ MAX_INLINE = 8 * 1024
 MAX_SIZE = 8 * 1024 * 1024
 """Bytes beyond which a result is not kept: its receipt says so and holds only digest and size."""
 _MAX_INT = 10**MAX_INT_DIGITS
+
+
+ReadResult: TypeAlias = Callable[[StoredResult], Json]
+"""Gives the value of a stored result, by digest where it is large."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,17 @@ from engine.domain.ids import CallId, RunId
 from engine.domain.policy import Kind
 
 
+class CompactionState(NamedTuple):
+    """A model's summary of assistant text; it owns no facts."""
+
+    upto: int
+    """The last turn that it covers."""
+    model: str
+    text: str
+    reads: bool
+    """It covers read results too."""
+
+
 class Notice(NamedTuple):
     """News about a result that was shown: its outcome is known now, or a write made it out of date."""
 
@@ -117,6 +128,8 @@ class CallState:
     grants: tuple[str, ...] = ()
     cache_key: str | None = None
     receipt: ReceiptState | None = None
+    told: ReceiptState | None = None
+    """The receipt that the model was shown, where a later one settled the outcome."""
     compensation: CallId | None = None
     """The call of the Host that tried to undo it."""
     compensated_by: CallId | None = None
@@ -248,7 +261,7 @@ class Spent:
     questions: int = 0
     invalid_in_a_row: int = 0
     idle_turns: int = 0
-    """Closed turns in a row in which nothing was executed."""
+    """Closed turns in a row, the last one included, in which nothing was executed."""
     silent_turns: int = 0
     """Closed turns in a row without a call."""
     attempts_failed: int = 0
@@ -287,6 +300,13 @@ class RunState:
     """(tool, normalised value) -> who endorsed it, while the endorsement lasts."""
     answers: list[CallId] = field(default_factory=list)
     """Calls with a confirmed result, in the order of their receipts."""
+    omitted_inputs: set[int] = field(default_factory=set)
+    """Seqs of inputs that no longer fit into a request."""
+    compactions: list[CompactionState] = field(default_factory=list)
+    compacting: Reservation | None = None
+    """What a summary that is being asked for may cost."""
+    compaction_failed: int = 0
+    """Turns recorded when a summary failed last; it is not asked for again at that turn."""
     notices: list[Notice] = field(default_factory=list)
     """What the model must hear about results that it was shown."""
     epoch: int = 0
@@ -343,8 +363,12 @@ class RunState:
     """(ending, reason)."""
     ending: tuple[str, str, str] | None = None
     """(status, reason, message) once terminal."""
+    unjudged: dict[CallId, None] = field(default_factory=dict)
+    """Probes and refreshes whose answer the Host has not drawn its conclusion from."""
     last_epoch: int = 0
-    """Claim epoch of the last event, for wall time."""
+    """Claim epoch of the last event of a driver, for wall time."""
+    worked_at: datetime | None = None
+    """When that event was recorded."""
     parked: bool = False
     news: bool = False
     """Something happened since the Run was parked: decide again whether it must wait."""

@@ -16,7 +16,7 @@ from engine.lifecycle.provenance import edges_of
 from engine.lifecycle.steps import Execute, Record, Step
 from engine.policy.binding import host_arguments
 from engine.policy.freshness import slices_of, stale
-from engine.policy.verdicts import Hold, Reject, Run
+from engine.policy.verdicts import Builtin, Hold, Reject, Run
 
 
 def rejected(call: CallState, verdict: Reject) -> Iterator[e.Body]:
@@ -49,12 +49,12 @@ def hold(call: CallState, verdict: Hold) -> Iterator[e.Body]:
     )
 
 
-def queued(call: CallState, verdict: Run) -> Iterator[e.Body]:
-    yield from alerts(verdict.alerts)
+def queued(call: CallState, verdict: Run | Builtin) -> Iterator[e.Body]:
+    yield from alerts(verdict.alerts if isinstance(verdict, Run) else ())
     yield e.CallHeld(
         call=call.id,
         tool=call.tool,
-        tool_kind=verdict.spec.kind,
+        tool_kind=verdict.spec.kind if isinstance(verdict, Run) else None,
         reason="queued",
         args=verdict.args,
         detail="an earlier call of the same response is held",
@@ -175,6 +175,11 @@ def open_twin(state: RunState, call: CallId, key: str | None) -> CallId | None:
         if other != call and found.idempotency_key == key and (found.unknown or found.started_at is not None):
             return other
     return None
+
+
+def capability_of(call: CallState) -> str:
+    """The name that a held request for a capability asks for."""
+    return str((call.args or {}).get("capability", ""))
 
 
 def decided_against(call: CallState) -> e.ReceiptRecorded:

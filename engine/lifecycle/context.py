@@ -1,22 +1,22 @@
-"""Owns what the model is shown: messages as a view over the log, grown by what is new and never rewritten.
+"""Owns what the model is shown: messages as a view over the log, within a limit, and what was left out and why.
 
-A result that was shown stays as it was shown; what became known later is said in a Host block of its own.
+A message that was shown stays as it was until it is left out by kind: reads become stubs, assistant text gives
+way to a labelled summary, whole user inputs go last of all and leave a mark. Call and result stay together.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from jinja2 import StrictUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from engine.domain.calls import CallStatus, Outcome
-from engine.domain.canonical import Json, NotJson, parse_json
 from engine.domain.errors import PolicyInvalid
-from engine.domain.events import Proposal, StoredResult
+from engine.domain.ids import CallId
 from engine.domain.messages import (
-    UNPARSED,
     AssistantTurn,
     CallResult,
     HostBlock,
@@ -25,16 +25,34 @@ from engine.domain.messages import (
     ShownCall,
     UserInput,
 )
-from engine.domain.policy import Policy
-from engine.domain.state import CallState, Notice, RunState, TurnState
+from engine.domain.policy import Kind, Policy, Prune
+from engine.domain.results import ReadResult
+from engine.domain.state import CallState, RunState, TurnState
+from engine.lifecycle.shown import news, result_of, shown_arguments, stub_of
 
-ReadResult = Callable[[StoredResult], Json]
 Count = Callable[[str], int]
 """Text -> its estimated tokens."""
 MESSAGE_TOKENS = 4
 """What a message costs beside its text."""
-SHOWN_LIMIT = 64 * 1024
-"""Code points of one result that the model is shown; the log keeps the whole."""
+KEEP_TURNS = 2
+"""The newest turns, whose text and results are not left out to make room."""
+TEXT_LEFT_OUT = "[the Host left this text out]"
+
+
+class Omission(NamedTuple):
+    """Something that the model is not shown again, and why."""
+
+    what: str
+    why: str
+    tokens: int
+    """Estimated tokens that it saved."""
+
+
+class _Read(NamedTuple):
+    at: int
+    """Its place in the messages."""
+    call: CallId
+    turn: int
 
 
 def instructions(policy: Policy, state: RunState) -> Instructions | None:
@@ -62,31 +80,52 @@ def instructions(policy: Policy, state: RunState) -> Instructions | None:
 
 
 class Conversation:
-    """The messages of one Run. `messages` only grows; a request holds a view of it, not a copy."""
+    """The messages of one Run, grown by what is new. A request holds a view of `messages`, not a copy."""
 
     def __init__(self, policy: Policy, state: RunState, read_result: ReadResult, count: Count) -> None:
+        self._policy = policy
+        self._count = count
+        self._read = read_result
+        self._system = instructions(policy, state)
+        self._begin()
+
+    def _begin(self) -> None:
         self.messages: list[Message] = []
         self.tokens = 0
         """An estimate of the tokens of all messages."""
-        self._count = count
-        self._read = read_result
-        self._turns = self._inputs = self._notices = 0
-        system = instructions(policy, state)
-        if system is not None:
-            self._add(system)
+        self.omissions: list[Omission] = []
+        self.dropped: list[int] = []
+        """Seqs of user inputs that do not fit and that no event says yet."""
+        self._turns = self._inputs = self._notices = self._compactions = 0
+        self._aged = 0
+        self._reads: list[_Read] = []
+        self._newest: dict[tuple[str, str], _Read] = {}
+        self._texts: list[tuple[int, int]] = []
+        """(index, turn) of assistant turns with text."""
+        self._user: list[tuple[int, int]] = []
+        """(index, seq) of user inputs."""
+        if self._system is not None:
+            self._add(self._system)
 
     def sync(self, state: RunState) -> Sequence[Message]:
-        """Appends what was recorded since the last call: inputs, closed turns with their results, late news."""
+        """Appends what was recorded since the last call, then leaves out what the policy prunes."""
+        if len(state.compactions) != self._compactions:
+            self._begin()
+            self._compactions = len(state.compactions)
         for turn in state.turns[self._turns :]:
             self._said_before(state, turn.asked_seq)
             self._turn(state, turn)
         self._turns = len(state.turns)
         self._said_before(state, state.seq + 1)
+        self._prune_old(state)
         return self.messages
 
     def _add(self, message: Message) -> None:
         self.messages.append(message)
-        self.tokens += self._count(_text_of(message)) + MESSAGE_TOKENS
+        self.tokens += self._cost(message)
+
+    def _cost(self, message: Message) -> int:
+        return self._count(_text_of(message)) + MESSAGE_TOKENS
 
     def _said_before(self, state: RunState, seq: int) -> None:
         """Inputs and notices in the order they were recorded."""
@@ -94,60 +133,151 @@ class Conversation:
             next_input = state.inputs[self._inputs] if self._inputs < len(state.inputs) else None
             next_notice = state.notices[self._notices] if self._notices < len(state.notices) else None
             if next_input and next_input[0] < seq and (not next_notice or next_input[0] < next_notice.seq):
-                self._add(UserInput(next_input[1]))
-                self._inputs += 1
+                self._input(state, *next_input)
             elif next_notice and next_notice.seq < seq:
-                self._add(HostBlock(_news(state, next_notice)))
+                self._add(HostBlock(news(state, next_notice)))
                 self._notices += 1
             else:
                 return
 
+    def _input(self, state: RunState, seq: int, text: str) -> None:
+        self._inputs += 1
+        if seq in state.omitted_inputs:
+            self._add(HostBlock(_mark(self._inputs, text)))
+            return
+        self._user.append((len(self.messages), seq))
+        self._add(UserInput(text))
+
     def _turn(self, state: RunState, turn: TurnState) -> None:
         recorded = turn.recorded
         calls = [state.calls[call] for call in turn.calls]
-        if not recorded.text and not recorded.parts and not calls:
+        text, parts = recorded.text, recorded.parts
+        summary = state.compactions[-1] if state.compactions else None
+        if summary is not None and turn.number <= summary.upto:
+            if turn.number == 1:
+                self._add(HostBlock(_summary_block(summary.model, summary.upto, summary.text)))
+            text, parts = "", ()
+        if not text and not parts and not calls:
             return
-        self._add(
-            AssistantTurn(
-                turn.number,
-                recorded.model,
-                recorded.text,
-                recorded.parts,
-                tuple(ShownCall(call.id, call.tool, shown_arguments(call.proposal)) for call in calls),
-            )
-        )
+        if text:
+            self._texts.append((len(self.messages), turn.number))
+        shown = tuple(ShownCall(call.id, call.tool, shown_arguments(call.proposal)) for call in calls)
+        self._add(AssistantTurn(turn.number, recorded.model, text, parts, shown))
         for call in calls:
-            self._add(self.result(call, state))
+            self._result(state, call, turn.number)
 
-    def result(self, call: CallState, state: RunState) -> CallResult:
-        """The one result of one proposal, as the model reads it."""
-        outcome, said, is_error = _say(call)
-        receipt = call.receipt
-        stored = receipt.result if receipt else None
-        evidence = tuple(
-            (handle, state.evidence[handle].item.kind, state.evidence[handle].item.id)
-            for handle in (receipt.evidence if receipt else ())
-        )
-        if stored is not None and outcome == Outcome.CONFIRMED.value:
-            said["result"] = self._read(stored) if stored.fault is None else None
-            if stored.fault is not None:
-                said["result_fault"] = stored.fault
-        if evidence:
-            said["evidence"] = [{"handle": handle, "kind": kind, "id": id_} for handle, kind, id_ in evidence]
-        if call.held == "question" and stored is not None:
-            return CallResult(call.id, call.tool, outcome, str(stored.value), False, stored)
-        text = bounded(json.dumps(said, ensure_ascii=False, separators=(",", ":")))
-        return CallResult(call.id, call.tool, outcome, text, is_error, stored, evidence)
+    # --- reads ----------------------------------------------------------------------------------------------
+
+    def _result(self, state: RunState, call: CallState, turn: int) -> None:
+        summary = state.compactions[-1] if state.compactions else None
+        if _is_read(call):
+            read = _Read(len(self.messages), call.id, turn)
+            self._supersede(state, call, read)
+            if summary is not None and summary.reads and turn <= summary.upto:
+                self._add(stub_of(call, state, "it is part of the summary", keep_evidence=True))
+                return
+            self._reads.append(read)
+        self._add(result_of(call, state, self._read))
+
+    def _supersede(self, state: RunState, call: CallState, read: _Read) -> None:
+        key = (call.tool, call.args_digest)
+        older = self._newest.get(key)
+        self._newest[key] = read
+        rule = next((rule for rule in self._policy.context.prune if rule.superseded), None)
+        if older is not None and rule is not None:
+            self._stub(state, older, f"superseded by call {call.id}", rule)
+
+    def _prune_old(self, state: RunState) -> None:
+        """`after_turns`: a read is left out once so many turns came after it."""
+        rules = [rule for rule in self._policy.context.prune if rule.after_turns is not None]
+        if not rules:
+            return
+        rule = min(rules, key=lambda each: each.after_turns or 0)
+        asking = len(state.turns) + 1
+        while (
+            self._aged < len(self._reads) and self._reads[self._aged].turn + (rule.after_turns or 0) < asking
+        ):
+            self._stub(state, self._reads[self._aged], f"older than {rule.after_turns} turns", rule)
+            self._aged += 1
+
+    def _stub(self, state: RunState, read: _Read, why: str, rule: Prune | None) -> None:
+        message = self.messages[read.at]
+        if not isinstance(message, CallResult) or '"omitted":' in message.text:
+            return
+        keep = rule is None or rule.keep == "receipt_and_evidence"
+        stub = stub_of(state.calls[read.call], state, why, keep_evidence=keep)
+        if self._cost(stub) < self._cost(message):
+            self._replace(read.at, stub, f"result of call {read.call} ({message.tool})", why)
+
+    def _replace(self, index: int, message: Message, what: str, why: str) -> None:
+        saved = self._cost(self.messages[index]) - self._cost(message)
+        self.messages[index] = message
+        self.tokens -= saved
+        self.omissions.append(Omission(what, why, saved))
+
+    # --- fitting --------------------------------------------------------------------------------------------
+
+    def fit(self, state: RunState, limit: int) -> None:
+        """Leaves out by kind, oldest first, until the messages fit: reads, assistant text, at last user inputs."""
+        self.sync(state)
+        recent = len(state.turns) - KEEP_TURNS
+        for read in self._reads[self._aged :]:
+            if self.tokens <= limit:
+                return
+            if read.turn <= recent:
+                self._stub(state, read, "no room", None)
+        for index, turn in self._texts:
+            if self.tokens <= limit:
+                return
+            message = self.messages[index]
+            if turn <= recent and isinstance(message, AssistantTurn) and message.text:
+                left = "" if message.calls else TEXT_LEFT_OUT
+                self._replace(index, replace(message, text=left, parts=()), f"text of turn {turn}", "no room")
+        self._drop_inputs(state, limit)
+
+    def _drop_inputs(self, state: RunState, limit: int) -> None:
+        """Whole inputs, oldest first, the first last of all; the newest is what the model is asked."""
+        for index, seq in (*self._user[1:-1], *self._user[:1]) if len(self._user) > 1 else ():
+            if self.tokens <= limit:
+                return
+            message = self.messages[index]
+            if isinstance(message, UserInput):
+                number = 1 + [each for each, _ in state.inputs].index(seq)
+                self._replace(
+                    index, HostBlock(_mark(number, message.text)), f"user input {number}", "no room"
+                )
+                self.dropped.append(seq)
+
+    def compactable(self, state: RunState) -> tuple[int, str]:
+        """(last turn, text) that a summary would cover: the former summary and the assistant's text since."""
+        upto = len(state.turns) - KEEP_TURNS
+        summary = state.compactions[-1] if state.compactions else None
+        parts = [summary.text] if summary is not None else []
+        since = summary.upto if summary is not None else 0
+        fresh = [turn.recorded.text for turn in state.turns[since : max(since, upto)] if turn.recorded.text]
+        return (upto, "\n\n".join(parts + fresh)) if fresh else (0, "")
 
 
-def _news(state: RunState, notice: Notice) -> str:
-    calls = ", ".join(f"{call} ({state.calls[call].tool})" for call in notice.about)
-    if notice.kind == "outdated":
-        return f"Host record: call {notice.by} may have made these earlier results out of date: {calls}"
-    call = state.calls[notice.about[0]]
-    known = call.receipt.outcome.value if call.receipt else "unknown"
-    detail = f": {call.receipt.detail}" if call.receipt and call.receipt.detail else ""
-    return f"Host record: the outcome of call {calls} is now known: {known}{detail}"
+def _is_read(call: CallState) -> bool:
+    return (
+        call.kind is Kind.READ
+        and call.status is CallStatus.SETTLED
+        and call.receipt is not None
+        and call.receipt.outcome is Outcome.CONFIRMED
+    )
+
+
+def _mark(number: int, text: str) -> str:
+    return (
+        f"The Host left out user input {number} ({len(text)} characters): it does not fit into the context."
+    )
+
+
+def _summary_block(model: str, upto: int, text: str) -> str:
+    return (
+        f"Summary of the assistant's own text of turns 1 to {upto}, written by the model {model}. It owns no facts: "
+        f"what was asked, permitted and done is in the records around it.\n\n{text}"
+    )
 
 
 def _text_of(message: Message) -> str:
@@ -155,52 +285,3 @@ def _text_of(message: Message) -> str:
     if isinstance(message, AssistantTurn):
         return message.text + "".join(f"{call.tool}{call.arguments}" for call in message.calls)
     return message.text
-
-
-def bounded(text: str) -> str:
-    """At most SHOWN_LIMIT code points, with a mark of the Host where it was cut."""
-    if len(text) <= SHOWN_LIMIT:
-        return text
-    return text[:SHOWN_LIMIT] + f"… [the Host shows {SHOWN_LIMIT} of {len(text)} characters]"
-
-
-def shown_arguments(proposal: Proposal | None) -> dict[str, Json]:
-    """Always a JSON object: an unreadable text is shown as what it was, so that the next request is valid."""
-    raw = proposal.arguments if proposal else ""
-    try:
-        value = parse_json(raw) if raw.strip() else {}
-    except NotJson:
-        return {UNPARSED: raw}
-    if isinstance(value, dict):
-        return value
-    return {} if value is None else {UNPARSED: raw}
-
-
-def _say(call: CallState) -> tuple[str, dict[str, Json], bool]:
-    """(outcome, what is said, whether it is an error) of a call that came to an end."""
-    status = call.status
-    if status is CallStatus.REJECTED and call.refusal is not None:
-        said: dict[str, Json] = {
-            "outcome": "rejected",
-            "error": call.refusal.code,
-            "message": call.refusal.message,
-        }
-        if call.refusal.field:
-            said["field"] = call.refusal.field
-        if call.refusal.gates:
-            said["gates"] = list(call.refusal.gates)
-        return "rejected", said, True
-    if status is CallStatus.FENCED:
-        message = f"not executed: the tool contract changed ({call.detail}); propose again under the new one"
-        return "fenced", {"outcome": "fenced", "error": "contract_changed", "message": message}, True
-    if status in (CallStatus.GRANTED, CallStatus.COMMITTED):
-        return status.value, {"outcome": status.value}, False
-    receipt = call.receipt
-    if receipt is None:
-        return "unknown", {"outcome": "unknown", "message": "not reached"}, True
-    said = {"outcome": receipt.outcome.value}
-    if receipt.detail:
-        said["message"] = receipt.detail
-    if receipt.cached_from is not None:
-        said["from_call"] = str(receipt.cached_from)
-    return receipt.outcome.value, said, receipt.outcome is not Outcome.CONFIRMED

@@ -6,6 +6,7 @@ question: what is left of a crash is seen in the state, not in a flag.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -14,11 +15,11 @@ from typing import Literal
 from engine.domain import events as e
 from engine.domain.calls import CallStatus
 from engine.domain.policy import ModelUse, Policy
+from engine.domain.results import ReadResult
 from engine.domain.state import CallState, RunState
-from engine.lifecycle.context import ReadResult
 from engine.lifecycle.present import Outlook, Present, Size
 from engine.lifecycle.provenance import Provenance
-from engine.lifecycle.recover import follows, lapsed, leftovers, next_probe, probe_due
+from engine.lifecycle.recover import conclusions, lapsed, leftovers, next_probe, probe_due
 from engine.lifecycle.settle import settle
 from engine.lifecycle.steps import AskModel, Done, Measure, Record, Step, Stop, Wait
 from engine.lifecycle.walk import walk
@@ -56,23 +57,20 @@ class Decider:
         self._compiler = ContractCompiler(self.policies)
         self._budgets = budgets.of(self.policies)
         self._view: FactsView | None = None
-        self._tried: dict[tuple[int, str], int] = {}
+        self._tried: dict[tuple[int, int], str] = {}
+        """(turn, attempt) -> the model it is made with, of this drive."""
 
     def next_step(self, state: RunState, now: datetime) -> Step:
         """The one thing to do now."""
         if state.terminal:
             return Done()
         present = self._present(state, now)
-        step = leftovers(present) or lapsed(present)
+        step = leftovers(present) or conclusions(present) or lapsed(present)
         if step is not None:
             return step
         if state.status == "settling":
-            return settle(present)
+            return self._other_end_asked(state) or settle(present)
         return self._end_asked(state) or probe_due(present) or self._go_on(present)
-
-    def follows(self, state: RunState, receipt: e.ReceiptRecorded, now: datetime) -> e.Body | None:
-        """What the Host concludes from the receipt of one of its own calls."""
-        return follows(self._present(state, now), receipt)
 
     def contract(self, state: RunState, now: datetime) -> Contract:
         """The contract that the next ModelTurn would be asked with."""
@@ -92,13 +90,18 @@ class Decider:
             return Record((e.SettlingStarted(ending="expired", reason="drain"),))
         return None
 
+    def _other_end_asked(self, state: RunState) -> Step | None:
+        """A cancel or a drain that comes while a completed Run still undoes what it must."""
+        completing = state.settling is not None and state.settling[0] == "completed"
+        return self._end_asked(state) if completing else None
+
     def _go_on(self, present: Present) -> Step:
         state = present.state
         if state.waiting_for:
             return Record((e.RunResumed(),)) if state.news else self._wait(present)
         if state.open_calls:
             return walk(present) or self._park(present)
-        if self._must_hear(state):
+        if state.status == "executing" and self._must_hear(state):
             return Record((e.RunParked(waiting_for="input", detail="the model proposed no call"),))
         return self._ask(present)
 
@@ -169,7 +172,7 @@ class Decider:
             reserved=reserved,
             state_versions={name: held.version for name, held in state.state.items()},
         )
-        self._tried[start.turn, use.id] = self._tried.get((start.turn, use.id), 0) + 1
+        self._tried[start.turn, start.attempt] = use.id
         return AskModel(_compiled(state, contract), start, use, contract, wait)
 
     def _reserve(
@@ -186,26 +189,25 @@ class Decider:
     def _choose(self, state: RunState, now: datetime) -> tuple[ModelUse, float] | Stop | Record:
         """The model for the next attempt and how long to wait before it; patience is counted per drive."""
         turn = len(state.turns) + 1
+        tries = Counter(
+            id_ for (of, number), id_ in self._tried.items() if of == turn and number <= state.attempts
+        )
         model = self.policies[0].model
         primary = ModelUse(state.model) if self._outlook.free else _named_use(model.primary, state.model)
         uses = [primary, *(() if self._outlook.free else model.fallbacks)]
         failure = state.last_failure
-        if failure is None or not any(key[0] == turn for key in self._tried):
+        if failure is None or not tries:
             return primary, 0.0
         error, message, retry_after, at = failure
         if error in _GIVES_UP:
             return Stop(error, message)
         for index, use in enumerate(uses):
-            tried = self._tried.get((turn, use.id), 0)
+            tried = tries[use.id]
             if index and not tried and error in use.on:
                 return use, 0.0
             if not tried or tried >= MAX_ATTEMPTS or error not in _RETRYABLE:
                 continue
-            if (
-                index + 1 < len(uses)
-                and error in uses[index + 1].on
-                and not self._tried.get((turn, uses[index + 1].id))
-            ):
+            if index + 1 < len(uses) and error in uses[index + 1].on and not tries[uses[index + 1].id]:
                 continue
             wait = retry_after if retry_after is not None else BACK_OFF[min(tried, len(BACK_OFF)) - 1]
             if wait <= MAX_RETRY_AFTER:

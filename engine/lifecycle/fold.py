@@ -13,6 +13,7 @@ from engine.domain.calls import CallStatus
 from engine.domain.ids import RunId
 from engine.domain.state import (
     AttemptState,
+    CompactionState,
     ContractState,
     DraftState,
     GrantState,
@@ -49,12 +50,13 @@ def apply(state: RunState, event: e.Event) -> None:
 
 
 def _count_time(state: RunState, event: e.Event) -> None:
-    """Wall time is the time between neighbouring events of one claim, unless the Run was parked."""
-    if event.claim_epoch and event.claim_epoch == state.last_epoch and not state.parked and state.updated_at:
-        state.spent.wall_seconds += max(0.0, (event.recorded_at - state.updated_at).total_seconds())
-    if event.claim_epoch:
-        state.last_epoch = event.claim_epoch
-        state.parked = isinstance(event.body, e.RunParked)
+    """Wall time is the time between events of one claim, whatever people append between, unless it was parked."""
+    if not event.claim_epoch:
+        return
+    if event.claim_epoch == state.last_epoch and not state.parked and state.worked_at is not None:
+        state.spent.wall_seconds += max(0.0, (event.recorded_at - state.worked_at).total_seconds())
+    state.last_epoch, state.worked_at = event.claim_epoch, event.recorded_at
+    state.parked = isinstance(event.body, e.RunParked)
 
 
 def _run_started(state: RunState, event: e.Event, body: e.RunStarted) -> None:
@@ -132,20 +134,21 @@ def _attempt_failed(state: RunState, event: e.Event, body: e.ModelAttemptFailed)
 
 
 def _charge(state: RunState, usage: e.Usage | None, cost: Any, reserved: e.Reservation) -> None:
-    """An attempt whose usage nobody told is charged what was reserved for it."""
+    """What nobody told of an attempt is charged as it was reserved; an attempt without tokens costs nothing."""
     spent = state.spent
     spent.input_tokens += usage.input_tokens if usage else reserved.input_tokens
     spent.output_tokens += usage.output_tokens if usage else reserved.output_tokens
     if cost is not None:
         spent.cost_usd += cost
-    elif usage is None and reserved.cost_usd is not None:
+    elif usage is not None and not usage.input_tokens and not usage.output_tokens:
+        return
+    elif reserved.cost_usd is not None:
         spent.cost_usd += reserved.cost_usd
-    elif usage is not None:
+    else:
         spent.cost_unknown = True
 
 
 def _turn_recorded(state: RunState, event: e.Event, body: e.ModelTurnRecorded) -> None:
-    _close_last_turn(state)
     reserved = state.attempt.reserved if state.attempt else e.Reservation()
     asked = state.attempt.seq if state.attempt else event.seq
     _charge(state, body.usage, body.cost_usd, reserved)
@@ -157,13 +160,29 @@ def _turn_recorded(state: RunState, event: e.Event, body: e.ModelTurnRecorded) -
     spent.turns += 1
     spent.attempts_failed = 0
     spent.silent_turns = 0 if body.proposals else spent.silent_turns + 1
+    spent.idle_turns += 1 if body.proposals else 0
     fold_calls.propose(state, event, turn)
 
 
-def _close_last_turn(state: RunState) -> None:
-    turn = state.turn
-    if turn is not None and turn.recorded.proposals:
-        state.spent.idle_turns = 0 if turn.executed else state.spent.idle_turns + 1
+def _input_omitted(state: RunState, event: e.Event, body: e.InputOmitted) -> None:
+    state.omitted_inputs.update(body.inputs)
+
+
+def _compaction_started(state: RunState, event: e.Event, body: e.CompactionStarted) -> None:
+    state.compacting = body.reserved
+
+
+def _compacted(state: RunState, event: e.Event, body: e.ContextCompacted) -> None:
+    _charge(state, body.usage, body.cost_usd, state.compacting or e.Reservation())
+    state.compacting = None
+    reads = "read_results" in body.covers
+    state.compactions.append(CompactionState(body.upto, body.model, body.summary, reads))
+
+
+def _compaction_failed(state: RunState, event: e.Event, body: e.CompactionFailed) -> None:
+    _charge(state, body.usage, body.cost_usd, state.compacting or e.Reservation())
+    state.compacting = None
+    state.compaction_failed = len(state.turns)
 
 
 def _granted(state: RunState, event: e.Event, body: e.CapabilityGranted) -> None:
@@ -202,6 +221,7 @@ def _source_changed(state: RunState, event: e.Event, body: e.SourceStateChanged)
 
 
 def _state_updated(state: RunState, event: e.Event, body: e.StateUpdated) -> None:
+    fold_calls.concluded(state, body.slice)
     held = state.state.get(body.slice)
     printed = dict(held.printed) if held is not None else {}
     if "version" in body.value:
@@ -253,6 +273,10 @@ _CHANGES: dict[type[e.Body], Callable[[RunState, e.Event, Any], None]] = {
     e.ModelAttemptStarted: _attempt_started,
     e.ModelAttemptFailed: _attempt_failed,
     e.ModelTurnRecorded: _turn_recorded,
+    e.InputOmitted: _input_omitted,
+    e.CompactionStarted: _compaction_started,
+    e.ContextCompacted: _compacted,
+    e.CompactionFailed: _compaction_failed,
     e.CapabilityGranted: _granted,
     e.CapabilityDenied: _denied,
     e.GrantExpired: _grant_expired,

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from engine.domain import events as e
+from engine.domain.actors import Actor
 from engine.domain.calls import CallStatus, Outcome
 from engine.domain.facts import PastCall, ToolHistory
 from engine.domain.ids import CallId
@@ -43,6 +44,16 @@ def executed(state: RunState, call: CallId) -> None:
     state.spent.invalid_in_a_row = 0
     if 0 < call.turn <= len(state.turns):
         state.turns[call.turn - 1].executed = True
+    if call.turn == len(state.turns):
+        state.spent.idle_turns = 0
+
+
+def concluded(state: RunState, about: CallId | str) -> None:
+    """The Host drew its conclusion about a call of unknown outcome, or about a state slice."""
+    for id_ in list(state.unjudged):
+        host = state.calls[id_].host
+        if host is None or about == (host.subject if host.purpose == "probe" else host.slice):
+            del state.unjudged[id_]
 
 
 def answered(state: RunState, event: e.Event, call: CallId, text: str) -> bool:
@@ -82,8 +93,34 @@ def _count_dispatch(state: RunState, tool: str) -> None:
 
 
 def _approval_requested(state: RunState, event: e.Event, body: e.ApprovalRequested) -> None:
-    state.calls[body.call].approval = ApprovalState(
+    call = state.calls[body.call]
+    before = call.approval
+    call.approval = ApprovalState(
         body.digest, body.requirements, body.shown, body.shown_digest, event.recorded_at
+    )
+    if before is not None and before.digest == body.digest:
+        call.approval.given = _still_given(before, body.requirements)
+        call.waits_for = call.approval.missing()
+
+
+def _still_given(
+    before: ApprovalState, needs: tuple[e.Requirement, ...]
+) -> list[tuple[Actor, frozenset[str]]]:
+    """Who said yes to the same call under rules that ask no more of a person now than they did then."""
+    same = {need.rule for need in needs if any(as_eligible(asked, need) for asked in before.requirements)}
+    return [(actor, rules & same) for actor, rules in before.given if rules & same]
+
+
+def as_eligible(asked: e.Requirement, need: e.Requirement) -> bool:
+    """Whoever was eligible for `asked` is so for `need`: the same rule, asking no more of a person."""
+    return (
+        asked.rule == need.rule
+        and bool(asked.roles) >= bool(need.roles)
+        and (not need.roles or set(asked.roles) <= set(need.roles))
+        and asked.same_principal >= need.same_principal
+        and asked.not_requester >= need.not_requester
+        and asked.signed >= need.signed
+        and asked.endorse == need.endorse
     )
 
 
@@ -103,16 +140,17 @@ def _approval_given(state: RunState, event: e.Event, body: e.ApprovalGiven) -> N
 
 
 def _approval_refused(state: RunState, event: e.Event, body: e.ApprovalRefused) -> None:
-    _decide(state.calls[body.call], "refused", f"refused by {event.actor.id}: {body.because}".rstrip(": "))
+    """A refusal wins over an approval as long as the call has not started."""
+    call = state.calls[body.call]
+    if call.approval is not None and call.status is CallStatus.HELD:
+        call.approval.decided = "refused"
+        call.approval.because = f"refused by {event.actor.id}: {body.because}".rstrip(": ")
 
 
 def _approval_expired(state: RunState, event: e.Event, body: e.ApprovalExpired) -> None:
-    _decide(state.calls[body.call], "expired", "nobody decided in time")
-
-
-def _decide(call: CallState, decided: str, because: str) -> None:
-    if call.approval is not None and not call.approval.decided:
-        call.approval.decided, call.approval.because = decided, because
+    approval = state.calls[body.call].approval
+    if approval is not None and not approval.decided:
+        approval.decided, approval.because = "expired", "nobody decided in time"
 
 
 def _execution_started(state: RunState, event: e.Event, body: e.ExecutionStarted) -> None:
@@ -140,11 +178,17 @@ def _execution_started(state: RunState, event: e.Event, body: e.ExecutionStarted
         _for_subject(state.calls[body.host.subject], body.call, body.host)
     if body.host is None:
         history(state, body.tool).open[body.call] = body.args
-        if body.approved_by and body.approved_by.startswith("rule "):
-            rule = body.approved_by.split(" ", 2)[1]
-            state.spent.unattended[rule] = state.spent.unattended.get(rule, 0) + 1
-        for grant in body.grants:
-            _use_grant(state, grant)
+        if body.attempt == 1:
+            _count_permits(state, body)
+
+
+def _count_permits(state: RunState, body: e.ExecutionStarted) -> None:
+    """Once per call, however often it is sent."""
+    if body.approved_by and body.approved_by.startswith("rule "):
+        rule = body.approved_by.split(" ", 2)[1]
+        state.spent.unattended[rule] = state.spent.unattended.get(rule, 0) + 1
+    for grant in body.grants:
+        _use_grant(state, grant)
 
 
 def _for_subject(subject: CallState, call: CallId, host: e.HostPurpose) -> None:
@@ -211,12 +255,19 @@ def _answered_from_cache(state: RunState, call: CallState, body: e.ReceiptRecord
 
 def _settle_late(state: RunState, event: e.Event, call: CallState, before: ReceiptState) -> None:
     state.unknown_calls.pop(call.id, None)
-    if call.host is None and call.proposal is not None:
+    concluded(state, call.id)
+    if call.proposal is not None and _was_shown(state, call):
+        call.told = call.told or before
         state.notices.append(Notice(event.seq, (call.id,), "settled"))
     counts = history(state, call.tool).counts if call.host is None else {}
     if before.outcome.value in counts:
         counts[before.outcome.value] -= 1
     state.outcomes[before.outcome.value] = state.outcomes.get(before.outcome.value, 1) - 1
+
+
+def _was_shown(state: RunState, call: CallState) -> bool:
+    """The model was asked again since the call got its first receipt."""
+    return call.id.turn < len(state.turns) or state.attempts > 0
 
 
 def _count_outcome(
@@ -225,11 +276,17 @@ def _count_outcome(
     state.outcomes[body.outcome.value] = state.outcomes.get(body.outcome.value, 0) + 1
     if body.outcome is Outcome.UNKNOWN:
         state.unknown_calls[call.id] = None
+    if call.host is not None and _needs_conclusion(call.host, body.outcome):
+        state.unjudged[call.id] = None
     if call.host is not None and call.host.subject is not None and body.outcome is Outcome.CONFIRMED:
         subject = state.calls.get(call.host.subject)
         if subject is not None and call.host.purpose == "compensation":
             subject.compensated_by = call.id
             state.open_holds.pop(subject.id, None)
+
+
+def _needs_conclusion(host: e.HostPurpose, outcome: Outcome) -> bool:
+    return host.purpose == "probe" or (host.purpose == "refresh" and outcome is Outcome.CONFIRMED)
 
 
 def _remember(state: RunState, event: e.Event, call: CallState, body: e.ReceiptRecorded) -> None:
@@ -314,6 +371,7 @@ def _hold(state: RunState, call: CallState, body: e.ReceiptRecorded) -> None:
 def _reconcile_tried(state: RunState, event: e.Event, body: e.ReconcileTried) -> None:
     call = state.calls[body.call]
     call.next_probe = body.next_at
+    concluded(state, body.call)
 
 
 def _hold_lapsed(state: RunState, event: e.Event, body: e.HoldLapsed) -> None:

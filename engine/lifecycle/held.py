@@ -8,6 +8,7 @@ from engine.domain.ids import CallId
 from engine.domain.policy import Kind
 from engine.domain.state import CallState, TurnState
 from engine.lifecycle.acts import (
+    capability_of,
     decided_against,
     execute,
     held_behind_twin,
@@ -15,9 +16,15 @@ from engine.lifecycle.acts import (
     not_executed,
 )
 from engine.lifecycle.builtins import finish, grant, publish_approved
+from engine.lifecycle.fold_calls import as_eligible
 from engine.lifecycle.present import Present
 from engine.lifecycle.steps import Record, Step
+from engine.policy import budgets
 from engine.policy.admission import readmit
+from engine.policy.builtin import ASK_USER
+from engine.policy.capabilities import capability_decision
+from engine.policy.contract import unusable
+from engine.policy.host_tools import admit_builtin
 from engine.policy.verdicts import Hold, Reject, Run
 
 
@@ -30,6 +37,8 @@ def continue_held(present: Present, turn: TurnState, call: CallState, *, blocked
             return _capability(present, call)
         case "publication":
             return _publication(present, call)
+        case "queued" if call.tool == ASK_USER:
+            return None if blocked else _question(present, call)
         case "queued":
             return None if blocked else _decide_again(present, turn, call)
         case "equal_key":
@@ -56,6 +65,9 @@ def _decide_again(present: Present, turn: TurnState, call: CallState) -> Step:
     args = dict(call.args or {})
     if call.approval is not None and call.approval.edits:
         args.update(call.approval.edits)
+    shut = unusable(present.policy, spec, present.facts[0])
+    if shut is not None:
+        return Record((not_executed(call, f"not executed: source {spec.source} is {shut}"),))
     verdict = readmit(present.policies, present.state, spec, call.id, args, present.facts)
     match verdict:
         case Reject():
@@ -63,29 +75,31 @@ def _decide_again(present: Present, turn: TurnState, call: CallState) -> Step:
         case Hold():
             return _needs_people(present, turn, call, verdict)
         case Run():
-            twin = held_behind_twin(present.state, call, verdict)
-            if twin and call.held != "equal_key":
-                return Record(twin)
-            return execute(present, turn, call, verdict, _approver(call))
+            return _dispatch(present, turn, call, verdict)
         case _:
             raise AssertionError(f"a held call was judged {verdict!r}")
 
 
 def _needs_people(present: Present, turn: TurnState, call: CallState, verdict: Hold) -> Step:
     """It runs if every rule that asks now is satisfied by who has said yes; else it waits for the rest."""
-    given = call.approval
-    satisfied = {rule for _, rules in given.given for rule in rules} if given is not None else set()
-    quorum = {need.rule: need.quorum for need in given.requirements} if given is not None else {}
-    missing = [
-        need
-        for need in verdict.requirements
-        if need.rule not in satisfied or quorum.get(need.rule, 0) < need.quorum
-    ]
-    if missing:
+    if not approved(call, verdict):
         return Record(tuple(hold(call, verdict)))
-    if held_behind_twin(present.state, call, verdict) and call.held != "equal_key":
-        return Record(held_behind_twin(present.state, call, verdict))
-    return execute(present, turn, call, verdict, _approver(call))
+    return _dispatch(present, turn, call, verdict)
+
+
+def approved(call: CallState, verdict: Hold) -> bool:
+    """Whoever said yes was as eligible, and as many, as every rule asks now."""
+    given = call.approval
+    return given is not None and all(
+        any(as_eligible(asked, need) for asked in given.requirements)
+        and len({actor.id for actor, rules in given.given if need.rule in rules}) >= need.quorum
+        for need in verdict.requirements
+    )
+
+
+def _dispatch(present: Present, turn: TurnState, call: CallState, verdict: Run | Hold) -> Step:
+    twin = held_behind_twin(present.state, call, verdict)
+    return Record(twin) if twin else execute(present, turn, call, verdict, _approver(call))
 
 
 def _approver(call: CallState) -> str | None:
@@ -109,11 +123,13 @@ def _capability(present: Present, call: CallState) -> Step | None:
     approval = call.approval
     if approval is None or not approval.decided:
         return None
-    args = call.args or {}
-    name = str(args.get("capability", ""))
+    name = capability_of(call)
     if approval.decided != "approved":
         return Record((e.CapabilityDenied(call=call.id, capability=name, because=approval.because),))
-    params = {key: value for key, value in args.items() if key not in ("capability", "reason")}
+    params = {key: value for key, value in (call.args or {}).items() if key not in ("capability", "reason")}
+    again = capability_decision(present.policies, name, params, present.facts)
+    if again.refusal is not None:
+        return Record((e.CapabilityDenied(call=call.id, capability=name, because=again.refusal.message),))
     return Record((grant(present, call, name, params, _approver(call) or ""),))
 
 
@@ -123,7 +139,19 @@ def _publication(present: Present, call: CallState) -> Step | None:
         return None
     if approval.decided != "approved":
         return Record((decided_against(call),))
+    assert call.proposal is not None
+    verdict = admit_builtin(present.policies, present.state, call.proposal, present.facts, present.secrets)
+    if isinstance(verdict, Reject):
+        return Record((not_executed(call, verdict.refusal.message),))
     return Record(publish_approved(present, call))
+
+
+def _question(present: Present, call: CallState) -> Step:
+    """It waited behind a held call; by now the questions may be used up."""
+    cap = budgets.of(present.policies).questions_to_user
+    if cap is None or present.state.spent.questions >= cap:
+        return Record((not_executed(call, "not executed: budget questions_to_user is used up"),))
+    return Record((e.QuestionAsked(call=call.id, question=str((call.args or {})["question"])),))
 
 
 def _finish(present: Present, call: CallState) -> Step | None:

@@ -48,7 +48,7 @@ class RunFacts:
         return not self.run.unknown_calls
 
     def run_may_end(self) -> bool:
-        """Nobody asked for another end, and no call is held."""
+        """Nobody asked for another end."""
         return self.run.cancel_requested is None and not self.run.draining
 
 
@@ -84,6 +84,7 @@ class RunMachine(StateMachine):
         | awaiting_approval.to(settling)
         | awaiting_input.to(settling)
         | awaiting_reconciliation.to(settling)
+        | settling.to(settling, unless="run_may_end")
     )
     complete = settling.to(
         completed, cond=["no_unsettled_calls", "no_pending_approvals", "no_unknown_effects", "run_may_end"]

@@ -17,9 +17,9 @@ from engine.domain.canonical import Json, JsonObject
 from engine.domain.events import Edge, timestamp
 from engine.domain.facts import UNKNOWN, Unknown, Value
 from engine.domain.policy import Policy, ToolSpec
+from engine.domain.results import ReadResult
 from engine.domain.state import CallState, RunState
 from engine.domain.types import Field, Trust, TypeName, ValueType
-from engine.lifecycle.context import ReadResult
 
 MAX_WHOLE = 256
 """Code points up to which a string is a value of its own; a longer one, or one with spaces, is also text."""

@@ -9,9 +9,13 @@ from engine.domain.calls import CallStatus, Outcome
 from engine.domain.policy import Kind, Retry, ToolSpec
 from engine.domain.state import CallState, RunState
 from engine.lifecycle.acts import host_start
+from engine.lifecycle.held import approved
 from engine.lifecycle.present import Present
 from engine.lifecycle.steps import Execute, Reconcile, Record, Step
+from engine.policy.admission import readmit
 from engine.policy.binding import host_arguments
+from engine.policy.contract import unusable
+from engine.policy.verdicts import Hold, Run
 from engine.policy.view import for_call, tool_facts
 
 PROBE_AFTER = (0.0, 2.0, 10.0, 60.0, 300.0, 900.0)
@@ -31,7 +35,7 @@ def leftovers(present: Present) -> Step | None:
         if call.status is not CallStatus.STARTED:
             continue
         spec = present.policy.tools[call.tool]
-        if spec.kind is Kind.READ and call.host is None:
+        if spec.kind is Kind.READ and call.host is None and _still_permitted(present, spec, call):
             reads.append(again(state, call))
         elif not reads:
             return _lost_call(present, spec, call)
@@ -50,7 +54,7 @@ def _lost_attempt(state: RunState) -> e.Body:
 
 def _lost_call(present: Present, spec: ToolSpec, call: CallState) -> Step:
     """A read of the Host failed; a write or hybrid is sent again only where the tool promises to deduplicate."""
-    if may_send_again(spec, call, present.now):
+    if may_send_again(spec, call, present.now) and _still_permitted(present, spec, call):
         return Execute((again(present.state, call),))
     read = spec.kind is Kind.READ
     return Record(
@@ -64,6 +68,19 @@ def _lost_call(present: Present, spec: ToolSpec, call: CallState) -> Step:
             ),
         )
     )
+
+
+def _still_permitted(present: Present, spec: ToolSpec, call: CallState) -> bool:
+    """Whether a started call may be sent once more: what is forbidden now is not done, whoever began it."""
+    state = present.state
+    if call.host is not None:
+        return True
+    if state.cancel_requested is not None or state.draining:
+        return False
+    if unusable(present.policy, spec, present.facts[0]) is not None:
+        return False
+    verdict = readmit(present.policies, state, spec, call.id, call.args or {}, present.facts)
+    return isinstance(verdict, Run) or (isinstance(verdict, Hold) and approved(call, verdict))
 
 
 def may_send_again(spec: ToolSpec, call: CallState, now: datetime) -> bool:
@@ -97,6 +114,8 @@ def again(state: RunState, call: CallState) -> e.ExecutionStarted:
         consumed_by=call.consumed_by,
         untrusted=call.untrusted,
         labels=call.labels,
+        grants=call.grants,
+        cache_key=call.cache_key,
     )
 
 
@@ -110,7 +129,7 @@ def lapsed(present: Present) -> Step | None:
     for grant in state.grants.values():
         if grant.ended:
             continue
-        if grant.expires_at is not None and now > grant.expires_at:
+        if grant.expires_at is not None and now >= grant.expires_at:
             bodies.append(e.GrantExpired(grant=grant.id, because="time"))
         elif grant.calls_left is not None and grant.calls_left <= 0:
             bodies.append(e.GrantExpired(grant=grant.id, because="calls"))
@@ -141,12 +160,11 @@ def probe_due(present: Present) -> Step | None:
     """The declared probe of the first call of unknown outcome whose time has come."""
     for id_ in present.state.unknown_calls:
         call = present.state.calls[id_]
-        if _probe_at(present, call) is None:
-            continue
-        if present.now >= _probe_at(present, call):  # type: ignore[operator]  # checked above
+        due = _probe_at(present, call)
+        if due is not None and present.now >= due:
             start = _probe(present, call)
-            if start is not None:
-                return Reconcile(start)
+            assert start is not None
+            return Reconcile(start)
     return None
 
 
@@ -159,7 +177,7 @@ def _probe_at(present: Present, call: CallState) -> datetime | None:
     spec = present.policy.tools.get(call.tool)
     if spec is None or spec.reconcile is None or spec.reconcile.probe is None or call.receipt is None:
         return None
-    if call.probes >= len(PROBE_AFTER):
+    if call.probes >= len(PROBE_AFTER) or _probe(present, call) is None:
         return None
     if call.next_probe is not None:
         return call.next_probe
@@ -177,36 +195,35 @@ def _probe(present: Present, call: CallState) -> e.ExecutionStarted | None:
     return host_start(present.state, probe, args, e.HostPurpose(purpose="probe", subject=call.id))
 
 
-def follows(present: Present, receipt: e.ReceiptRecorded) -> e.Body | None:
-    """What the Host concludes from the receipt of one of its own calls: of a probe or a refresh."""
-    host = present.state.calls[receipt.call].host
-    if host is None:
-        return None
-    if host.purpose == "probe" and host.subject is not None:
-        call = present.state.calls[host.subject]
-        return _judge_probe(present, call, receipt)
-    if host.purpose == "refresh" and host.slice is not None and receipt.outcome is Outcome.CONFIRMED:
-        return _refreshed(present, host.slice, receipt)
+def conclusions(present: Present) -> Step | None:
+    """What the Host makes of the answers that its own probes and refreshes got."""
+    for id_ in present.state.unjudged:
+        answer = present.state.calls[id_]
+        assert answer.host is not None
+        if answer.host.slice is not None:
+            return Record((_refreshed(present, answer.host.slice, answer),))
+        assert answer.host.subject is not None
+        return Record((_judge_probe(present, present.state.calls[answer.host.subject], answer),))
     return None
 
 
-def _refreshed(present: Present, name: str, receipt: e.ReceiptRecorded) -> e.Body:
+def _refreshed(present: Present, name: str, answer: CallState) -> e.Body:
     """An equal value renews the age and keeps the version."""
     held = present.state.state.get(name)
     fields = present.policy.state[name].fields
-    value = {key: item for key, item in receipt.fields.items() if key in fields}
+    value = {key: item for key, item in answer.fields.items() if key in fields}
     version = 1 if held is None else held.version if held.value == value else held.version + 1
-    return e.StateUpdated(slice=name, value=value, version=version, by=f"refresh {receipt.tool}")
+    return e.StateUpdated(slice=name, value=value, version=version, by=f"refresh {answer.tool}")
 
 
-def _judge_probe(present: Present, call: CallState, receipt: e.ReceiptRecorded) -> e.Body:
+def _judge_probe(present: Present, call: CallState, answer: CallState) -> e.Body:
     """Confirmed, not executed, or still unknown and when to ask again."""
     spec, now = present.policy.tools[call.tool], present.now
     declared = spec.reconcile
     assert declared is not None
     facts = for_call(present.facts[0], tool_facts(spec), call.args or {}, call.id)
-    if receipt.outcome is Outcome.CONFIRMED:
-        facts.result = receipt.fields
+    if answer.receipt is not None and answer.receipt.outcome is Outcome.CONFIRMED:
+        facts.result = answer.fields
         if declared.confirms is not None and declared.confirms.test(facts) is True:
             return _settled(call, Outcome.CONFIRMED, "the probe found its effect")
         if declared.refutes is not None and declared.refutes.test(facts) is True:
@@ -214,7 +231,7 @@ def _judge_probe(present: Present, call: CallState, receipt: e.ReceiptRecorded) 
     later = PROBE_AFTER[call.probes] if call.probes < len(PROBE_AFTER) else None
     return e.ReconcileTried(
         call=call.id,
-        probe=receipt.call,
+        probe=answer.id,
         attempt=call.probes,
         next_at=None if later is None else now + timedelta(seconds=later),
     )

@@ -9,7 +9,7 @@ from engine.domain import events as e
 from engine.domain.calls import CallStatus, Outcome
 from engine.domain.policy import Compensate, Policy, ToolSpec
 from engine.domain.state import CallState, RunState
-from engine.lifecycle.acts import host_start
+from engine.lifecycle.acts import capability_of, host_start
 from engine.lifecycle.present import Present
 from engine.lifecycle.steps import Compensate as CompensateStep
 from engine.lifecycle.steps import Record, Step, Wait
@@ -48,7 +48,9 @@ def close_open(state: RunState, reason: str) -> Iterator[e.Body]:
         if call.status is CallStatus.PROPOSED:
             yield e.CallFenced(call=id_, tool=call.tool, reason="run_ending", moved_by=reason)
         elif call.held == "capability":
-            yield e.CapabilityDenied(call=id_, capability=call.tool, because=f"the Run ended: {reason}")
+            yield e.CapabilityDenied(
+                call=id_, capability=capability_of(call), because=f"the Run ended: {reason}"
+            )
         else:
             yield e.ReceiptRecorded(
                 call=id_,
@@ -136,12 +138,9 @@ def _message(state: RunState) -> str:
 
 
 def _not_undone(policy: Policy, state: RunState, ending: str, now: datetime) -> Iterator[CallState]:
-    """Effects that should have been undone and, as far as the Host knows, were not."""
+    """Effects that should have been undone and, as far as the Host knows, were not; holds that nothing ends."""
     for call in state.effects():
-        if not _undoes(policy.tools.get(call.tool), _ON[ending]) or call.compensated_by is not None:
+        if call.compensated_by is not None or not _still_there(state, call, now):
             continue
-        if call.holds and call.id not in state.open_holds:
-            continue
-        if call.hold_ends is not None and call.hold_ends <= now:
-            continue
-        yield call
+        if _undoes(policy.tools.get(call.tool), _ON[ending]) or (call.holds and call.hold_ends is None):
+            yield call

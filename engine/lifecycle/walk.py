@@ -1,7 +1,7 @@
 """Owns the walk over one response: each proposal judged in order, one by one, under the facts of then.
 
 Neighbouring reads are dispatched together; writes and hybrids one at a time, in proposal order. A held call
-holds back the dispatch of later writes and hybrids, not their judgement, and nothing else.
+holds back the dispatch of later writes and hybrids, and later questions to the user; not their judgement.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from engine.lifecycle.held import continue_held
 from engine.lifecycle.present import Present
 from engine.lifecycle.read_cache import cache_key, hit
 from engine.lifecycle.steps import Execute, Record, Step
+from engine.policy import budgets
 from engine.policy.admission import admit
+from engine.policy.builtin import ASK_USER
 from engine.policy.verdicts import Builtin, Fence, Hold, Reject, Run
 
 
@@ -53,13 +55,11 @@ class Walk:
         return self._sent()
 
     def _fenced(self) -> Iterator[e.Body]:
-        """Proposals of the old contract. A call that waits for its own approval is past the fence."""
+        """Proposals of the old contract. A call that was held for its own approval is past the fence."""
         state = self.present.state
         for id_ in self.turn.calls:
             call = state.calls[id_]
-            if call.status is CallStatus.PROPOSED or (
-                call.status is CallStatus.HELD and call.held == "queued"
-            ):
+            if call.status is CallStatus.PROPOSED or _only_queues(call):
                 yield e.CallFenced(call=id_, tool=call.tool, moved_by=state.moved_by)
 
     def _held(self, call: CallState) -> Step | None:
@@ -93,6 +93,8 @@ class Walk:
                 return None
             case Run() if verdict.spec.kind is Kind.READ:
                 return self._read(call, verdict)
+            case Builtin() if verdict.tool == ASK_USER and self.blocked:
+                return self._sent() or self._after(Record(tuple(queued(call, verdict))))
             case Builtin():
                 return self._sent() or self._after(perform(present, call, verdict))
             case Hold():
@@ -102,7 +104,7 @@ class Walk:
 
     def _read(self, call: CallState, verdict: Run) -> Step | None:
         """Joins the batch, unless what permits it depends on a read that is still in it."""
-        if self.reads and self._depends(verdict):
+        if self.reads and (self._depends(verdict) or self._overdraws(verdict)):
             return self._sent()
         self.before += alerts(verdict.alerts)
         key = cache_key(verdict.spec, verdict.args, self.present.facts[0])
@@ -120,6 +122,18 @@ class Walk:
             for condition in (rule.when, rule.unless)
             if condition is not None
             for path in condition.reads
+        )
+
+    def _overdraws(self, verdict: Run) -> bool:
+        """The batch may use up what is left of a budget or a grant: then it is judged after the batch."""
+        state, tool = self.present.state, verdict.spec.name
+        left = budgets.tool_calls_left(budgets.of(self.present.policies), state.spent, tool)
+        if left is not None and sum(start.tool == tool for start in self.reads) >= left:
+            return True
+        return any(
+            (uses := state.grants[grant].calls_left) is not None
+            and sum(grant in start.grants for start in self.reads) >= uses
+            for grant in verdict.grants
         )
 
     def _write(self, call: CallState, verdict: Run) -> Step | None:
@@ -147,6 +161,11 @@ class Walk:
         if isinstance(step, Execute):
             return Execute(step.starts, (*self.before, *step.before))
         return self._sent()
+
+
+def _only_queues(call: CallState) -> bool:
+    """Held behind another call, and never for an approval of its own."""
+    return call.status is CallStatus.HELD and call.held in ("queued", "equal_key") and call.approval is None
 
 
 def walk(present: Present) -> Step | None:

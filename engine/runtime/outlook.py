@@ -5,8 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 
 from engine.domain.policy import ModelUse, ToolSpec
+from engine.domain.results import ReadResult
 from engine.domain.state import RunState
-from engine.lifecycle.context import Conversation, Count, ReadResult
+from engine.lifecycle.context import Conversation, Count
 from engine.lifecycle.decide import Decider
 from engine.lifecycle.present import Size
 from engine.policy.arguments import SecretFinder
