@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,9 +15,9 @@ from decimal import Decimal
 from typing import TypeVar
 
 from engine.domain import events as e
-from engine.domain.actors import MODEL
-from engine.domain.canonical import Json, parse_json
-from engine.domain.errors import ClaimLost, Fault
+from engine.domain.actors import HOST, MODEL
+from engine.domain.canonical import NotJson
+from engine.domain.errors import ClaimLost, Fault, StoreError
 from engine.domain.ids import RunId
 from engine.domain.policy import ModelUse
 from engine.domain.state import RunState
@@ -31,6 +32,7 @@ from engine.ports import (
     InputMeter,
     ModelGateway,
     ModelRequest,
+    ModelResponse,
     Owner,
     Secrets,
     ToolExecutor,
@@ -41,8 +43,10 @@ from engine.runtime.journal import Journal, Observer
 from engine.runtime.library import PolicyLibrary
 from engine.runtime.outlook import View, estimate
 from engine.runtime.responses import attempt_failed, closed_turn
+from engine.runtime.summaries import summary_failed, summary_of, summary_request
 
 T = TypeVar("T")
+_log = logging.getLogger("agentctl.driver")
 CLAIM_TTL = timedelta(seconds=15)
 RENEW_EVERY = 5.0
 GRACE = 5.0
@@ -95,6 +99,7 @@ class Driver:
         self._crash_point = crash_point
         self._task: asyncio.Task[object] | None = None
         self._stopping = False
+        self._lost: ClaimLost | None = None
 
     def stop(self) -> None:
         """Asks the loop to leave the Run resumable: no new step, the model is not waited for, tools get a grace."""
@@ -131,7 +136,10 @@ class Driver:
         self._task = asyncio.current_task()
         keeper = asyncio.create_task(self._keep(journal, claim))
         try:
-            return await self._loop(journal)
+            driven = await self._loop(journal)
+            if self._lost is not None and not driven.state.terminal:
+                raise self._lost
+            return driven
         finally:
             keeper.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -141,15 +149,19 @@ class Driver:
                 await self._stored(lambda: self._store.release(held))
 
     async def _keep(self, journal: Journal, claim: Claim) -> None:
-        """Renews the claim while the loop works; a lost claim stops the loop at its next append."""
+        """Renews the claim while the loop works; a lost claim stops the loop at once."""
         while True:
             await asyncio.sleep(RENEW_EVERY)
             try:
                 now, old = self._clock.now(), claim
                 claim = await self._stored(lambda: self._store.renew(old, now, CLAIM_TTL))  # noqa: B023 - awaited here
-            except ClaimLost:
+            except ClaimLost as lost:
+                self._lost = lost
                 self.stop()
                 return
+            except StoreError as busy:
+                _log.warning("run %s: its claim could not be renewed, trying again: %s", claim.run, busy)
+                continue
             journal.claim = claim
 
     async def _stored(self, work: Callable[[], T]) -> T:
@@ -159,7 +171,9 @@ class Driver:
     async def _loop(self, journal: Journal) -> Driven:
         journal.load()
         find = self._secrets.find if self._secrets is not None else None
-        view = View(self._library, self._gateway, journal, self._read_result, self._count, find, self._meter)
+        view = View(
+            self._library, self._gateway, journal, journal.read_result, self._count, find, self._meter
+        )
         while True:
             view.refresh(journal)
             step = view.decider.next_step(journal.state, self._clock.now())
@@ -178,6 +192,8 @@ class Driver:
                 await self._ask(journal, view, step)
             case steps.Measure(model, contract):
                 await self._measure(journal, view, model, contract)
+            case steps.Compact():
+                await self._compact(journal, step)
             case steps.Execute(starts, before):
                 await self._execute(journal, view, before, starts)
             case steps.Reconcile(start) | steps.Compensate(start):
@@ -207,8 +223,16 @@ class Driver:
             journal.stage(attempt_failed(step.start, interrupted, None), fact=True)
             journal.flush_facts()
         else:
-            cost = self._cost(step.model, response.usage, response.cost_usd)
+            self._close(journal, step, response)
+
+    def _close(self, journal: Journal, step: steps.AskModel, response: ModelResponse) -> None:
+        cost = self._cost(step.model, response.usage, response.cost_usd)
+        try:
             journal.stage(closed_turn(step.start, response, cost, self._secrets), actor=MODEL, fact=True)
+        except NotJson as error:
+            message = f"the response cannot be stored: {error}"
+            unstorable = AttemptFailed("invalid_response", message, usage=response.usage)
+            journal.stage(attempt_failed(step.start, unstorable, cost), fact=True)
 
     def _cost(self, model: ModelUse, usage: e.Usage | None, told: Decimal | None) -> Decimal | None:
         """What the gateway says it cost, else its own price of what was used."""
@@ -235,6 +259,26 @@ class Driver:
             if not self._stopping:
                 raise
 
+    async def _compact(self, journal: Journal, step: steps.Compact) -> None:
+        journal.stage(step.start)
+        if not await self._commit(journal):
+            return
+        state = journal.state
+        request = summary_request(state.run, len(state.turns) + 1, step, self._read_result)
+        try:
+            response = await self._gateway.propose(request)
+        except AttemptFailed as failure:
+            journal.stage(summary_failed(failure), fact=True)
+        except asyncio.CancelledError:
+            if not self._stopping:
+                raise
+            journal.stage(summary_failed(AttemptFailed("cut", "interrupted")), fact=True)
+            journal.flush_facts()
+        else:
+            summary = summary_of(step, response)
+            author = MODEL if isinstance(summary, e.ContextCompacted) else HOST
+            journal.stage(summary, actor=author, fact=True)
+
     async def _pause(self, journal: Journal, seconds: float) -> bool:
         """Waits before another attempt; what is staged becomes durable first. False: decide again."""
         if not await self._commit(journal):
@@ -258,22 +302,11 @@ class Driver:
             turn=turn,
             attempt=attempt,
             model=model,
-            messages=view.conversation.sync(journal.state),
+            messages=view.messages(journal.state, self._clock.now()),
             tools=contract.tools,
             contract=contract.digest,
-            results=self._read_result,
+            results=journal.read_result,
         )
-
-    def _read_result(self, stored: e.StoredResult) -> Json:
-        if stored.digest is None:
-            return stored.value
-        text = self._store.blob(stored.digest)
-        if text is None:
-            raise Fault(
-                f"the result {stored.digest[:12]} is not in the store",
-                remedy="the database lost a blob: restore it from a backup",
-            )
-        return parse_json(text)
 
     # --- tools --------------------------------------------------------------------------------------------
 
@@ -295,11 +328,11 @@ class Driver:
         except asyncio.CancelledError:
             if not self._stopping:
                 raise
-            self._record(journal, view, answers)
+            self._record(journal, answers)
             journal.flush_facts()
             return
         self._crash("after effect")
-        self._record(journal, view, answers)
+        self._record(journal, answers)
 
     async def _dispatch_all(
         self,
@@ -336,14 +369,11 @@ class Driver:
                 task.cancel()
             raise
 
-    def _record(self, journal: Journal, view: View, answers: dict[int, Dispatched]) -> None:
+    def _record(self, journal: Journal, answers: dict[int, Dispatched]) -> None:
         """Receipts in proposal order, whatever the order in which they came."""
         for index in sorted(answers):
             answered = answers[index]
             journal.stage(answered.receipt, fact=True, blobs=answered.blobs)
-            concluded = view.decider.follows(journal.state, answered.receipt, self._clock.now())
-            if concluded is not None:
-                journal.stage(concluded)
 
     def _crash(self, where: str) -> None:
         if self._crash_point is not None:

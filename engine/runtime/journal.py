@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from engine.domain.actors import HOST, Actor
-from engine.domain.errors import Conflict, UsageError
-from engine.domain.events import GENESIS, Body, Event, seal
+from engine.domain.canonical import Json, NotJson, parse_json
+from engine.domain.errors import Conflict, Fault, UsageError
+from engine.domain.events import GENESIS, Body, Event, StoredResult, seal
 from engine.domain.ids import RunId
 from engine.domain.state import RunState
 from engine.lifecycle.fold import apply, fold
@@ -22,6 +23,9 @@ from engine.runtime.masking import masked_body
 
 Observer = Callable[[Event, RunState], None]
 """Called with each durable event and the state that the events up to the commit fold to."""
+
+
+SAY_IT_PLAINLY = "use text that is valid UTF-8"
 
 
 class _Staged(NamedTuple):
@@ -71,6 +75,19 @@ class Journal:
         self.generation += 1
         return self.state
 
+    def read_result(self, stored: StoredResult) -> Json:
+        """The value of a result, whether it is durable yet or not. Raises Fault where the database lost it."""
+        if stored.digest is None:
+            return stored.value
+        kept = (staged.blobs.get(stored.digest) for staged in reversed(self._staged))
+        text = next((each for each in kept if each is not None), None) or self._store.blob(stored.digest)
+        if text is None:
+            raise Fault(
+                f"the result {stored.digest[:12]} is not in the store",
+                remedy="the database lost a blob: restore it from a backup",
+            )
+        return parse_json(text)
+
     def stage(
         self,
         body: Body,
@@ -81,7 +98,6 @@ class Journal:
     ) -> None:
         """Folds a body that the next `flush` makes durable. `fact`: it survives a conflict."""
         body = masked_body(body, self._secrets)
-        self._judge.admit(body)
         epoch = self.claim.epoch if self.claim else 0
         event = seal(
             self._run,
@@ -92,8 +108,16 @@ class Journal:
             body,
             self.state.head or GENESIS,
         )
+        self._judge.admit(body)
         apply(self.state, event)
         self._staged.append(_Staged(event, blobs or {}, fact))
+
+    def say(self, body: Body, actor: Actor) -> None:
+        """Stages what a person or an application said. Raises UsageError where it is no text that can be stored."""
+        try:
+            self.stage(body, actor=actor)
+        except NotJson as error:
+            raise UsageError(f"what was said cannot be stored: {error}", remedy=SAY_IT_PLAINLY) from error
 
     def flush(self) -> bool:
         """Makes the staged facts durable in one commit.
