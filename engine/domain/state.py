@@ -331,6 +331,8 @@ class RunState:
     host_calls: int = 0
     grants: dict[str, GrantState] = field(default_factory=dict)
     state: dict[str, SliceState] = field(default_factory=dict)
+    refreshed: dict[str, datetime] = field(default_factory=dict)
+    """Slice -> when the Host tried to read it again last."""
     sources: dict[str, str] = field(default_factory=dict)
     """Source -> state, where one was recorded; otherwise available."""
     source_read: dict[str, datetime] = field(default_factory=dict)

@@ -17,6 +17,7 @@ from engine.domain.calls import CallStatus
 from engine.domain.policy import ModelUse, Policy
 from engine.domain.results import ReadResult
 from engine.domain.state import CallState, RunState
+from engine.lifecycle.before_asking import room, state_to_show
 from engine.lifecycle.present import Outlook, Present, Size
 from engine.lifecycle.provenance import Provenance
 from engine.lifecycle.recover import conclusions, lapsed, leftovers, next_probe, probe_due
@@ -148,6 +149,9 @@ class Decider:
         over = budgets.exhausted(self._budgets, state.spent)
         if over is not None:
             return _expire(over)
+        first = state_to_show(present) or room(self.policies[0], present, self._outlook)
+        if first is not None:
+            return first
         contract = self._compiler.compile(state, present.facts)
         chosen = self._choose(state, present.now)
         if isinstance(chosen, Step):
@@ -173,7 +177,9 @@ class Decider:
             state_versions={name: held.version for name, held in state.state.items()},
         )
         self._tried[start.turn, start.attempt] = use.id
-        return AskModel(_compiled(state, contract), start, use, contract, wait)
+        dropped = self._outlook.dropped_inputs(state)
+        omitted = (e.InputOmitted(inputs=dropped),) if dropped else ()
+        return AskModel((*omitted, *_compiled(state, contract)), start, use, contract, wait)
 
     def _reserve(
         self, state: RunState, use: ModelUse, size: Size, cost: Decimal | None

@@ -99,22 +99,27 @@ def _approval_requested(state: RunState, event: e.Event, body: e.ApprovalRequest
         body.digest, body.requirements, body.shown, body.shown_digest, event.recorded_at
     )
     if before is not None and before.digest == body.digest:
-        call.approval.given = _still_given(before, body.requirements)
+        call.approval.given = still_given(before, body.requirements)
         call.waits_for = call.approval.missing()
 
 
-def _still_given(
+def still_given(
     before: ApprovalState, needs: tuple[e.Requirement, ...]
 ) -> list[tuple[Actor, frozenset[str]]]:
-    """Who said yes to the same call under rules that ask no more of a person now than they did then."""
-    same = {need.rule for need in needs if any(as_eligible(asked, need) for asked in before.requirements)}
-    return [(actor, rules & same) for actor, rules in before.given if rules & same]
+    """Who said yes to the same call, and to which of the rules that ask now: those that ask no more of a person."""
+    given = []
+    for actor, rules in before.given:
+        known = [asked for asked in before.requirements if asked.rule in rules]
+        counts = frozenset(need.rule for need in needs if any(_as_eligible(asked, need) for asked in known))
+        if counts:
+            given.append((actor, counts))
+    return given
 
 
-def as_eligible(asked: e.Requirement, need: e.Requirement) -> bool:
-    """Whoever was eligible for `asked` is so for `need`: the same rule, asking no more of a person."""
+def _as_eligible(asked: e.Requirement, need: e.Requirement) -> bool:
+    """Whoever was eligible for `asked` is so for `need`: the same rule in any version, asking no more of a person."""
     return (
-        asked.rule == need.rule
+        asked.rule.partition(" ")[0] == need.rule.partition(" ")[0]
         and bool(asked.roles) >= bool(need.roles)
         and (not need.roles or set(asked.roles) <= set(need.roles))
         and asked.same_principal >= need.same_principal
@@ -174,6 +179,8 @@ def _execution_started(state: RunState, event: e.Event, body: e.ExecutionStarted
     call.grants, call.cache_key = body.grants, body.cache_key
     if body.hold_ttl is not None:
         call.hold_ends = event.recorded_at + timedelta(seconds=body.hold_ttl)
+    if body.host is not None and body.host.slice is not None:
+        state.refreshed[body.host.slice] = event.recorded_at
     if body.host is not None and body.host.subject is not None:
         _for_subject(state.calls[body.host.subject], body.call, body.host)
     if body.host is None:

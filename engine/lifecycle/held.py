@@ -16,7 +16,7 @@ from engine.lifecycle.acts import (
     not_executed,
 )
 from engine.lifecycle.builtins import finish, grant, publish_approved
-from engine.lifecycle.fold_calls import as_eligible
+from engine.lifecycle.fold_calls import still_given
 from engine.lifecycle.present import Present
 from engine.lifecycle.steps import Record, Step
 from engine.policy import budgets
@@ -89,10 +89,11 @@ def _needs_people(present: Present, turn: TurnState, call: CallState, verdict: H
 
 def approved(call: CallState, verdict: Hold) -> bool:
     """Whoever said yes was as eligible, and as many, as every rule asks now."""
-    given = call.approval
-    return given is not None and all(
-        any(as_eligible(asked, need) for asked in given.requirements)
-        and len({actor.id for actor, rules in given.given if need.rule in rules}) >= need.quorum
+    if call.approval is None:
+        return False
+    given = still_given(call.approval, verdict.requirements)
+    return all(
+        len({actor.id for actor, rules in given if need.rule in rules}) >= need.quorum
         for need in verdict.requirements
     )
 

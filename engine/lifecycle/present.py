@@ -31,6 +31,14 @@ class Outlook(Protocol):
         """The next request's size."""
         ...
 
+    def dropped_inputs(self, state: RunState) -> tuple[int, ...]:
+        """Seqs of user inputs that do not fit into the next request and that no event says yet."""
+        ...
+
+    def compactable(self, state: RunState, at_tokens: int) -> tuple[int, str] | None:
+        """(last turn, text) that a summary would cover, if the messages have reached `at_tokens`."""
+        ...
+
     def price(self, use: ModelUse, input_tokens: int, output_tokens: int) -> Decimal | None: ...
 
     @property

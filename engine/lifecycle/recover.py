@@ -29,6 +29,9 @@ def leftovers(present: Present) -> Step | None:
     state = present.state
     if state.attempt is not None:
         return Record((_lost_attempt(state),))
+    if state.compacting is not None:
+        lost = e.CompactionFailed(error="cut", message="the process ended before the summary came")
+        return Record((lost,))
     reads: list[e.ExecutionStarted] = []
     for id_ in state.open_calls:
         call = state.calls[id_]

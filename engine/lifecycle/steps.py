@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-from engine.domain.events import Body, ExecutionStarted, ModelAttemptStarted
+from engine.domain.events import Body, CompactionStarted, ExecutionStarted, ModelAttemptStarted
 from engine.domain.policy import ModelUse
 from engine.policy.contract import Contract
 
@@ -35,6 +35,15 @@ class Measure:
 
     model: ModelUse
     contract: Contract
+
+
+@dataclass(frozen=True, slots=True)
+class Compact:
+    """Ask the fast model for a summary of the assistant's own text; without one, older results become stubs."""
+
+    start: CompactionStarted
+    model: ModelUse
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,4 +90,6 @@ class Done:
     """The Run is over."""
 
 
-Step: TypeAlias = Record | AskModel | Measure | Execute | Reconcile | Compensate | Wait | Stop | Done
+Step: TypeAlias = (
+    Record | AskModel | Compact | Measure | Execute | Reconcile | Compensate | Wait | Stop | Done
+)

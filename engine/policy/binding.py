@@ -111,7 +111,7 @@ def _key_part(
 
 
 def host_arguments(
-    spec: ToolSpec, declared: Mapping[str, str], call: CallState, facts: Facts
+    spec: ToolSpec, declared: Mapping[str, str], call: CallState | None, facts: Facts
 ) -> JsonObject | None:
     """Arguments of a call of the Host (probe, compensation) about `call`; None if one of them is not recorded.
 
@@ -132,7 +132,9 @@ def host_arguments(
     return found
 
 
-def _about(path: str, call: CallState, facts: Facts) -> Value:
+def _about(path: str, call: CallState | None, facts: Facts) -> Value:
+    if call is None:
+        return look(facts, path)
     if path == "idempotency_key":
         return UNKNOWN if call.idempotency_key is None else call.idempotency_key
     root, _, rest = path.partition(".")

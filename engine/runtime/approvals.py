@@ -10,11 +10,12 @@ from dataclasses import dataclass
 
 from engine.domain import events as e
 from engine.domain.actors import Actor
-from engine.domain.calls import Outcome
-from engine.domain.canonical import JsonObject
+from engine.domain.calls import CallStatus, Outcome
+from engine.domain.canonical import JsonObject, clean_text
 from engine.domain.errors import Refused, UsageError
 from engine.domain.ids import CallId, RunId
 from engine.domain.state import ApprovalState, CallState, RunState
+from engine.lifecycle.acts import capability_of
 from engine.ports import Clock, EventStore
 from engine.runtime.journal import Journal
 
@@ -50,7 +51,10 @@ def approve(
             _decline(journal, call, by, "approve", _why_not(state, held.approval, by, clock))
         if decision.digest is not None and decision.digest != held.approval.digest:
             _decline(journal, call, by, "approve", "the stored call is another one than was shown")
-        journal.stage(
+        fixed = _not_editable(held.approval, eligible, decision.edits or {})
+        if fixed:
+            _decline(journal, call, by, "approve", f"no rule lets an approver edit {', '.join(fixed)}")
+        journal.say(
             e.ApprovalGiven(
                 call=held.id,
                 digest=held.approval.digest,
@@ -61,7 +65,7 @@ def approve(
                 standing=decision.standing,
                 because=decision.because,
             ),
-            actor=by,
+            by,
         )
         if journal.flush():
             return journal.state
@@ -70,15 +74,20 @@ def approve(
 def refuse(
     store: EventStore, clock: Clock, run: RunId, call: CallId | str, by: Actor, because: str
 ) -> RunState:
-    """Records a no; the call is not executed. Raises Refused or UsageError."""
+    """Records a no; the call is not executed, even if others approved it. Said twice, it is the same no.
+
+    Raises Refused or UsageError.
+    """
     journal = Journal(store, run, clock)
     while True:
         state = journal.load()
+        if _refused_before(state, call):
+            return state
         held = _held(journal, state, call, by, "refuse")
         assert held.approval is not None
         if not may_refuse(state, held.approval, by):
             _decline(journal, call, by, "refuse", "none of the roles that may decide it")
-        journal.stage(e.ApprovalRefused(call=held.id, because=because), actor=by)
+        journal.say(e.ApprovalRefused(call=held.id, because=because), by)
         for body in refused(journal.state.calls[held.id]):
             journal.stage(body)
         if journal.flush():
@@ -89,12 +98,29 @@ def refused(call: CallState) -> Sequence[e.Body]:
     """What follows at once from a refusal or an expiry: the call is known not to be executed."""
     because = call.approval.because if call.approval else ""
     if call.held == "capability":
-        return [e.CapabilityDenied(call=call.id, capability=call.tool, because=because)]
+        return [e.CapabilityDenied(call=call.id, capability=capability_of(call), because=because)]
     return [
         e.ReceiptRecorded(
             call=call.id, tool=call.tool, outcome=Outcome.NOT_EXECUTED, settled_by="host", detail=because
         )
     ]
+
+
+def _refused_before(state: RunState, call: CallId | str) -> bool:
+    named = call if isinstance(call, CallId) else CallId.parse(call)
+    found = state.calls.get(named) if named else None
+    return found is not None and found.approval is not None and found.approval.decided == "refused"
+
+
+def _not_editable(approval: ApprovalState, eligible: Sequence[str], edits: JsonObject) -> list[str]:
+    """Arguments that none of the rules under which this person decides lets an approver edit."""
+    allowed = {
+        name.removeprefix("args.")
+        for need in approval.requirements
+        if need.rule in eligible
+        for name in need.edit
+    }
+    return [f"`{name}`" for name in edits if name not in allowed]
 
 
 def eligible_rules(state: RunState, approval: ApprovalState, by: Actor, clock: Clock) -> tuple[str, ...]:
@@ -146,9 +172,17 @@ def _held(
         raise UsageError(f"Run `{state.run}` has no call `{call}`", remedy="`agentctl approvals` lists them")
     if state.ending is not None or state.cancel_requested is not None:
         _decline(journal, call, by, decision, f"run {state.ending[0] if state.ending else 'cancelled'}")
-    if found.approval is None or found.approval.decided or not found.open:
+    if found.approval is None or not found.open or not _undecided(found, decision):
         _decline(journal, call, by, decision, _state_of(found))
     return found
+
+
+def _undecided(call: CallState, decision: e.DecisionWord) -> bool:
+    """Open for this decision: a no also reaches a call that was approved and has not started."""
+    assert call.approval is not None
+    if decision == "refuse" and call.approval.decided == "approved":
+        return call.status is CallStatus.HELD
+    return not call.approval.decided
 
 
 def _state_of(call: CallState) -> str:
@@ -160,7 +194,8 @@ def _state_of(call: CallState) -> str:
 def _decline(journal: Journal, call: CallId | str, by: Actor, decision: e.DecisionWord, why: str) -> None:
     """Records the attempt, then raises Refused."""
     while True:
-        journal.stage(e.DecisionNotEligible(call=str(call)[:100], decision=decision, because=why), actor=by)
+        named = clean_text(str(call)[:100])[0]
+        journal.say(e.DecisionNotEligible(call=named, decision=decision, because=why), by)
         if journal.flush():
             break
     raise Refused(

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from decimal import Decimal
+from typing import overload
 
+from engine.domain.messages import Message
 from engine.domain.policy import ModelUse, ToolSpec
 from engine.domain.results import ReadResult
 from engine.domain.state import RunState
 from engine.lifecycle.context import Conversation, Count
 from engine.lifecycle.decide import Decider
 from engine.lifecycle.present import Size
+from engine.lifecycle.projections import block
 from engine.policy.arguments import SecretFinder
 from engine.policy.contract import Contract
 from engine.ports import Counted, InputMeter, ModelGateway, ModelRequest
@@ -24,6 +29,33 @@ def estimate(text: str) -> int:
     """Tokens of a text, estimated high: one for three bytes of UTF-8."""
     size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
     return size // 3 + 1
+
+
+STATE_TOKENS = 1_000
+"""Kept free for each projection of app state."""
+
+
+class WithTail(Sequence[Message]):
+    """A conversation and one message after it, without a copy."""
+
+    def __init__(self, base: Sequence[Message], tail: Message) -> None:
+        self._base = base
+        self._tail = tail
+
+    def __len__(self) -> int:
+        return len(self._base) + 1
+
+    @overload
+    def __getitem__(self, index: int) -> Message: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Message]: ...
+
+    def __getitem__(self, index: int | slice) -> Message | Sequence[Message]:
+        if isinstance(index, slice):
+            return [self[each] for each in range(*index.indices(len(self)))]
+        last = len(self._base)
+        return self._tail if index in (last, -1) else self._base[index if index >= 0 else index + 1]
 
 
 class View:
@@ -92,10 +124,32 @@ class View:
         return len(self.conversation.sync(state)), contract.digest
 
     def _estimated(self, state: RunState, contract: Contract) -> int:
-        self.conversation.sync(state)
         if self._tools is None or self._tools[0] != contract.digest:
             self._tools = (contract.digest, self._count(contract.text))
+        limit = self._policies[0].context.max_input_tokens
+        if limit is None:
+            self.conversation.sync(state)
+        else:
+            self.conversation.fit(
+                state, limit - self._tools[1] - STATE_TOKENS * len(self._policies[0].projections)
+            )
         return self.conversation.tokens + self._tools[1]
+
+    def dropped_inputs(self, state: RunState) -> tuple[int, ...]:
+        return tuple(seq for seq in self.conversation.dropped if seq not in state.omitted_inputs)
+
+    def compactable(self, state: RunState, at_tokens: int) -> tuple[int, str] | None:
+        self.conversation.sync(state)
+        upto, text = (
+            self.conversation.compactable(state) if self.conversation.tokens >= at_tokens else (0, "")
+        )
+        return (upto, text) if upto else None
+
+    def messages(self, state: RunState, now: datetime) -> Sequence[Message]:
+        """What the next request shows: the conversation, and at its end the newest state of the application."""
+        base = self.conversation.sync(state)
+        tail = block(self._policies[0], state, now)
+        return base if tail is None else WithTail(base, tail)
 
     def price(self, use: ModelUse, input_tokens: int, output_tokens: int) -> Decimal | None:
         return self._gateway.price(use, input_tokens, output_tokens)

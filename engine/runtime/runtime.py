@@ -58,7 +58,7 @@ class Runtime:
         self._parts = parts
         self._policy = policy
         self._library = PolicyLibrary(parts.store)
-        self._drivers: dict[RunId, Driver] = {}
+        self._drivers: set[Driver] = set()
         self._fleets: list[Fleet] = []
 
     @property
@@ -128,11 +128,11 @@ class Runtime:
     ) -> Driven:
         """Works on the Run until it is over or waits for somebody. Start and recovery are the same call."""
         driver = self._driver(observers=observers, on_text=on_text, crash_point=crash_point)
-        self._drivers[run] = driver
+        self._drivers.add(driver)
         try:
             return await driver.drive(run)
         finally:
-            self._drivers.pop(run, None)
+            self._drivers.discard(driver)
 
     async def drive_all(
         self, runs: Iterable[RunId], *, observers: Iterable[Observer] = (), at_once: int = AT_ONCE
@@ -171,7 +171,7 @@ class Runtime:
 
     def stop(self) -> None:
         """Leaves every Run that is being driven here resumable; safe from a signal handler or another thread."""
-        for driver in list(self._drivers.values()):
+        for driver in list(self._drivers):
             driver.stop()
         for fleet in self._fleets:
             fleet.stop()

@@ -11,6 +11,7 @@ from engine.domain.ids import RunId
 from engine.domain.state import RunState
 from engine.ports import Clock, EventStore
 from engine.runtime.journal import Journal
+from engine.runtime.start import check_input
 
 Say = Callable[[RunState], list[e.Body]]
 
@@ -25,13 +26,14 @@ def append(store: EventStore, clock: Clock, run: RunId, actor: Actor, say: Say) 
         journal.load()
         bodies = say(journal.state)
         for body in bodies:
-            journal.stage(body, actor=actor)
+            journal.say(body, actor)
         if journal.flush():
             return journal.state
 
 
 def reply(store: EventStore, clock: Clock, run: RunId, actor: Actor, text: str) -> RunState:
     """One more user input; the answer to an open question, if one was asked."""
+    check_input(text, "reply")
 
     def say(state: RunState) -> list[e.Body]:
         _not_over(state, "takes no reply")

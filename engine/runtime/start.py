@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from engine import version
 from engine.domain import events as e
 from engine.domain.actors import HOST, Principal
-from engine.domain.canonical import Json, JsonObject
+from engine.domain.canonical import Json, JsonObject, NotJson, clean_text
 from engine.domain.diagnostics import suggest
 from engine.domain.errors import NotBuiltYet, Refused, UsageError
 from engine.domain.ids import RunId, new_run_id
@@ -20,7 +20,7 @@ from engine.lifecycle.fold import fold
 from engine.policy.not_built import not_built
 from engine.policy.values import Fault, read_fields
 from engine.ports import Append, Clock, EventStore, ModelGateway, ToolExecutor
-from engine.runtime.journal import summary_of
+from engine.runtime.journal import SAY_IT_PLAINLY, summary_of
 from engine.runtime.library import PolicyLibrary, bundle_text
 from engine.runtime.outlook import PLAYED
 
@@ -49,11 +49,7 @@ def start_run(
     check_engine(policy, executor)
     check_principal(policy, beginning.principal)
     task = check_fields(policy.task, dict(beginning.task), "task")
-    if len(beginning.input) > INPUT_LIMIT:
-        raise UsageError(
-            f"the input has {len(beginning.input)} characters, more than {INPUT_LIMIT}",
-            remedy="put long material into a file that a tool reads",
-        )
+    check_input(beginning.input, "input")
     run = beginning.run or new_run_id()
     bundle = library.add(policy)
     bodies = [
@@ -73,6 +69,17 @@ def start_run(
     ]
     _append(store, clock, run, bodies, beginning.principal, {bundle: bundle_text(policy)})
     return run
+
+
+def check_input(text: str, what: str) -> None:
+    """Raises UsageError for a user's text that is too long or cannot be stored as it is."""
+    if len(text) > INPUT_LIMIT:
+        raise UsageError(
+            f"the {what} has {len(text)} characters, more than {INPUT_LIMIT}",
+            remedy="put long material into a file that a tool reads",
+        )
+    if clean_text(text)[1]:
+        raise UsageError(f"the {what} is no valid Unicode text", remedy=SAY_IT_PLAINLY)
 
 
 def check_prices(policy: Policy, gateway: ModelGateway, model: str) -> None:
@@ -188,6 +195,9 @@ def _append(
     for body in bodies:
         actor = principal.actor() if isinstance(body, e.RunStarted | e.InputReceived) else HOST
         previous = log[-1].hash if log else e.GENESIS
-        log.append(e.seal(run, len(log) + 1, clock.now(), actor, 0, body, previous))
+        try:
+            log.append(e.seal(run, len(log) + 1, clock.now(), actor, 0, body, previous))
+        except NotJson as error:
+            raise UsageError(f"the Run cannot be stored: {error}", remedy=SAY_IT_PLAINLY) from error
     state: RunState = fold(run, log)
     store.append(Append(run, 0, log, None, blobs, summary_of(state)))
