@@ -81,7 +81,9 @@ class Driver:
         count: Count = estimate,
         meter: InputMeter | None = None,
         commits: CommitQueue | None = None,
+        may_ask: Callable[[], bool] | None = None,
     ) -> None:
+        self._may_ask = may_ask
         self._meter = meter
         self._commits = commits
         self._committing = False
@@ -177,11 +179,16 @@ class Driver:
         while True:
             view.refresh(journal)
             step = view.decider.next_step(journal.state, self._clock.now())
-            if self._stopping or isinstance(step, steps.Wait | steps.Stop | steps.Done):
+            if self._stopping or self._held_off(step) or _ends_the_drive(step):
                 if not await self._commit(journal):
                     continue
                 return Driven(journal.state, step, interrupted=self._stopping)
             await self._perform(journal, view, step)
+
+    def _held_off(self, step: steps.Step) -> bool:
+        """True where the model would be asked next and whoever drives wants to stop just before that."""
+        asks = isinstance(step, steps.AskModel | steps.Measure)
+        return asks and self._may_ask is not None and not self._may_ask()
 
     async def _perform(self, journal: Journal, view: View, step: steps.Step) -> None:
         match step:
@@ -264,7 +271,7 @@ class Driver:
         if not await self._commit(journal):
             return
         state = journal.state
-        request = summary_request(state.run, len(state.turns) + 1, step, self._read_result)
+        request = summary_request(state.run, len(state.turns) + 1, step, journal.read_result)
         try:
             response = await self._gateway.propose(request)
         except AttemptFailed as failure:
@@ -378,6 +385,10 @@ class Driver:
     def _crash(self, where: str) -> None:
         if self._crash_point is not None:
             self._crash_point(where)
+
+
+def _ends_the_drive(step: steps.Step) -> bool:
+    return isinstance(step, steps.Wait | steps.Stop | steps.Done)
 
 
 async def _gather(work: list[Coroutine[object, object, None]]) -> None:

@@ -38,6 +38,8 @@ class Beginning:
     task: Mapping[str, Json]
     model: str
     grants: Mapping[str, Sequence[JsonObject]] = field(default_factory=dict)
+    state: Mapping[str, JsonObject] = field(default_factory=dict)
+    """Slice -> what the application says it holds at the start."""
     run: RunId | None = None
 
 
@@ -45,8 +47,13 @@ def start_run(
     store: EventStore, library: PolicyLibrary, executor: ToolExecutor, clock: Clock, beginning: Beginning
 ) -> RunId:
     """Appends the first events of a new Run. Raises Refused, UsageError or NotBuiltYet before anything is stored."""
+    check_engine(beginning.policy, executor)
+    return record_start(store, library, clock, beginning)
+
+
+def record_start(store: EventStore, library: PolicyLibrary, clock: Clock, beginning: Beginning) -> RunId:
+    """The same without asking whether the policy's handlers are there. Raises Refused or UsageError."""
     policy = beginning.policy
-    check_engine(policy, executor)
     check_principal(policy, beginning.principal)
     task = check_fields(policy.task, dict(beginning.task), "task")
     check_input(beginning.input, "input")
@@ -66,6 +73,7 @@ def start_run(
         e.InputReceived(text=beginning.input),
         *_loaded(store, policy),
         *_grants(beginning, clock),
+        *_slices(beginning),
     ]
     _append(store, clock, run, bodies, beginning.principal, {bundle: bundle_text(policy)})
     return run
@@ -177,6 +185,21 @@ def _grants(beginning: Beginning, clock: Clock) -> list[e.Body]:
                 )
             )
     return granted
+
+
+def _slices(beginning: Beginning) -> list[e.Body]:
+    """The application's state at the start, each slice at version 1."""
+    found: list[e.Body] = []
+    for name, value in beginning.state.items():
+        declared = beginning.policy.state.get(name)
+        if declared is None:
+            raise UsageError(
+                f"policy `{beginning.policy.id}` has no state `{name}`",
+                remedy=suggest(name, beginning.policy.state, "leave it out"),
+            )
+        checked = check_fields(declared.fields, dict(value), f"state {name}")
+        found.append(e.StateUpdated(slice=name, value=checked, version=1, by=beginning.principal.id))
+    return found
 
 
 def _after(clock: Clock, delay: timedelta | None) -> datetime | None:
