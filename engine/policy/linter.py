@@ -29,6 +29,8 @@ from engine.policy.stages.types import types
 from engine.policy.suppressions import Suppression, read_suppressions, silence
 
 _POLICY: Final = re.compile(r"^agentctl:[ \t]*[\"']?policy/v1\b", re.MULTILINE)
+_SCRIPT: Final = re.compile(r"^agentctl:[ \t]*[\"']?script/v1\b", re.MULTILINE)
+"""What a scripted model plays: its adapter reads it, here only its YAML is checked."""
 P = TypeVar("P", bound=Part)
 _SKIPPED: Final = frozenset({"node_modules", "__pycache__"})
 
@@ -121,7 +123,7 @@ def _alone(work: _Work, name: str, text: str) -> None:
         return
     document = parse(name, text)
     model = Model(work.files, name, unread=True, documents={name: document})
-    wrong = unknown_document(document)
+    wrong = None if _SCRIPT.search(text) else unknown_document(document)
     kind = document_type(document)
     if wrong is not None:
         model.add(wrong.code, wrong.location, wrong.message, wrong.help)

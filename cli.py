@@ -1,0 +1,42 @@
+"""The command line: which commands there are. Each lives in its own file of `engine/commands/`."""
+
+from __future__ import annotations
+
+import click
+
+from engine import version
+from engine.commands.group import Commands
+
+MODULES = {
+    name: f"engine.commands.{name}"
+    for name in (
+        "run",
+        "resume",
+        "reply",
+        "cancel",
+        "approve",
+        "refuse",
+        "approvals",
+        "show",
+        "log",
+        "runs",
+        "verify",
+        "lint",
+        "init",
+    )
+}
+
+
+@click.group(
+    cls=Commands,
+    modules=MODULES,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(version(), prog_name="agentctl")
+@click.option("--debug", is_flag=True, help="Print the traceback of a fault of agentctl.")
+def main(debug: bool) -> None:
+    """A runtime for tool-using agents: permissions in YAML, facts in an append-only event log."""
+
+
+if __name__ == "__main__":
+    main()

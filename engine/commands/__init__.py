@@ -1,0 +1,1 @@
+"""The commands of `agentctl`, one file each, loaded when they are called: they parse, call and print."""

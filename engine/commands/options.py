@@ -1,0 +1,46 @@
+"""Owns the options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def store_options(function: F) -> F:
+    """`--db` and `--json`: every command that touches a store has both."""
+    function = click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)
+    return click.option(
+        "--db", metavar="URL", help="Database: a path or a URL. Default: `db` of agentctl.yaml."
+    )(function)
+
+
+def identity_options(function: F) -> F:
+    """`--as`, `--role`, `--attr`: who acts; each overrides `local` of agentctl.yaml."""
+    function = click.option(
+        "--attr", "attrs", metavar="K=V", multiple=True, help="An attribute of who acts."
+    )(function)
+    function = click.option("--role", "roles", metavar="ROLE", multiple=True, help="A role of who acts.")(
+        function
+    )
+    return click.option(
+        "--as", "identity", metavar="ID", help="Who acts. Default: `local` of agentctl.yaml."
+    )(function)
+
+
+def drive_options(function: F) -> F:
+    """`--model` and `--quiet`: for commands that drive a Run."""
+    function = click.option("--quiet", is_flag=True, help="Print no progress, only how it ends.")(function)
+    return click.option(
+        "--model",
+        metavar="M",
+        help="A litellm model id, or scripted/FILE. Default: what the policy or the Run says.",
+    )(function)
+
+
+def run_argument(function: F) -> F:
+    """A Run, by any unambiguous prefix of its id."""
+    return click.argument("run", metavar="RUN")(function)

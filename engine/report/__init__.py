@@ -1,0 +1,1 @@
+"""How things are shown to people and programs: pure rendering of Runs, events, findings and errors."""
