@@ -134,6 +134,17 @@ class Requirement(Record):
     expires_at: datetime
 
 
+class Amendment(Record):
+    """What a person changed of a held call. The request goes on with these arguments; earlier yeses are void."""
+
+    digest: str
+    """Of the stored call as amended; the digest of the decision is that of the original."""
+    args: JsonObject
+    """After binding, as amended."""
+    shown: JsonObject
+    shown_digest: str
+
+
 class Citation(Record):
     mark: str
     """As written, such as `E3` or `E3#p2`."""
@@ -386,8 +397,12 @@ class ApprovalGiven(Body):
     satisfies: tuple[str, ...]
     """Rules for which this person is eligible."""
     edits: JsonObject | None = None
+    amendment: Amendment | None = None
+    """What the edits make of the call."""
     endorses: tuple[str, ...] = ()
+    """Arguments whose values this person vouches for."""
     standing: bool = False
+    """The yes is meant for later calls too, as far as the rules allow it."""
     because: str = ""
 
 
@@ -398,6 +413,51 @@ class ApprovalRefused(Body):
 
 class ApprovalExpired(Body):
     call: Call
+
+
+class StandingGranted(Body):
+    """A yes that covers later calls of one tool with the same arguments, under one rule."""
+
+    grant: str
+    """`S1`, `S2`, …"""
+    call: Call
+    """The approved call that it came with."""
+    tool: str
+    rule: str
+    args: JsonObject
+    """Bound and model arguments that a later call must have, all of them."""
+    by: str
+    roles: tuple[str, ...] = ()
+    """Roles of the rule's approvers: they may revoke it."""
+    expires_at: datetime | None = None
+    calls: int | None = None
+
+
+class StandingEnded(Body):
+    grant: str
+    because: Literal["time", "calls", "revoked"]
+    detail: str = ""
+
+
+class ValueEndorsed(Body):
+    """A person vouched for one value of one argument of one tool: it has origin `endorsed` there."""
+
+    endorsement: str
+    """`V1`, `V2`, …"""
+    call: Call
+    tool: str
+    arg: str
+    value: str
+    """In the one spelling under which values are compared."""
+    by: str
+    roles: tuple[str, ...] = ()
+    expires_at: datetime
+
+
+class EndorsementEnded(Body):
+    endorsement: str
+    because: Literal["time", "revoked"]
+    detail: str = ""
 
 
 DecisionWord = Literal["approve", "refuse", "reconcile", "revoke"]
@@ -441,6 +501,8 @@ class ExecutionStarted(Body):
     labels: tuple[str, ...] = ()
     grants: tuple[str, ...] = ()
     """Grants that the permitting rule needed: each is used once by this call."""
+    standing: tuple[str, ...] = ()
+    """Standing approvals in the place of a person's yes: each is used once by this call."""
     cache_key: str | None = None
     """Of a read whose answer may be used again."""
 
@@ -452,6 +514,9 @@ class ReceiptRecorded(Body):
     settled_by: Literal["tool", "host", "probe", "operator", "cache"]
     detail: str = ""
     """Shown to the model and to people: why it failed, was not executed or is unknown."""
+    denial: Literal["refused", "expired", "undecided"] | None = None
+    """Of a call that people were asked about: somebody said no, nobody decided in time, or the Run ended first.
+    Nobody was asked about a call that is rejected."""
     result: StoredResult | None = None
     fields: JsonObject = Field(default_factory=dict)
     """Declared, typed result fields of trusted trust: what conditions may read."""
@@ -589,7 +654,7 @@ BODIES: dict[str, type[Body]] = {
         InputOmitted, CompactionStarted, ContextCompacted, CompactionFailed,
         ContractCompiled, ModelAttemptStarted, ModelAttemptFailed, ModelTurnRecorded,
         CallRejected, CallFenced, CallHeld, ApprovalRequested, ApprovalGiven, ApprovalRefused, ApprovalExpired,
-        DecisionNotEligible, ExecutionStarted, ReceiptRecorded, ReconcileTried, HoldLapsed,
+        StandingGranted, StandingEnded, ValueEndorsed, EndorsementEnded, DecisionNotEligible, ExecutionStarted, ReceiptRecorded, ReconcileTried, HoldLapsed,
         CapabilityRequested, CapabilityGranted, CapabilityDenied, GrantExpired, GrantRevoked,
         QuestionAsked, DraftKept, OutputPublished,
         SourceStateChanged, StateUpdated, PolicyLoaded, OperatorAlerted,

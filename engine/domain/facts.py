@@ -98,6 +98,8 @@ class Facts:
     calls: Mapping[str, int] = field(default_factory=dict)
     history: Mapping[str, ToolHistory] = field(default_factory=dict)
     """Tool -> its receipts, for done, count, sum and last_age."""
+    evidence: Mapping[str, str] = field(default_factory=dict)
+    """Evidence kind -> id of the newest in scope: what a parameter may be bound to; no condition reads it."""
     origin: Origin | None = None
     """None: provenance is not recorded, so every origin is UNKNOWN."""
     arg_classes: Mapping[str, Sequence[str]] = field(default_factory=dict)

@@ -66,6 +66,47 @@ class ReceiptState:
 
 
 @dataclass(slots=True)
+class StandingState:
+    """A yes that covers later calls of one tool with the same arguments."""
+
+    id: str
+    call: CallId
+    tool: str
+    rule: str
+    args: JsonObject
+    by: str
+    roles: tuple[str, ...]
+    expires_at: datetime | None
+    calls_left: int | None
+    ended: str = ""
+    """`time`, `calls` or `revoked`; empty while active."""
+
+
+@dataclass(slots=True)
+class EndorsementState:
+    """A person's word for one value of one argument of one tool."""
+
+    id: str
+    call: CallId
+    tool: str
+    arg: str
+    value: str
+    by: str
+    roles: tuple[str, ...]
+    expires_at: datetime
+    ended: str = ""
+
+
+class AmendedState(NamedTuple):
+    """What a person changed of a call before it ran."""
+
+    by: str
+    original_args: JsonObject
+    original_digest: str
+    digest: str
+
+
+@dataclass(slots=True)
 class ApprovalState:
     """An open request for decisions about one stored call."""
 
@@ -76,7 +117,10 @@ class ApprovalState:
     requested_at: datetime
     given: list[tuple[Actor, frozenset[str]]] = field(default_factory=list)
     """Who said yes, and which rules that satisfies."""
-    edits: JsonObject | None = None
+    lasting: set[str] = field(default_factory=set)
+    """Who said that their yes is meant for later calls too."""
+    endorsed: dict[str, set[str]] = field(default_factory=dict)
+    """Argument -> who vouches for its value."""
     decided: str = ""
     """`approved`, `refused` or `expired`; empty while open."""
     because: str = ""
@@ -109,6 +153,7 @@ class CallState:
     waits_for: tuple[str, ...] = ()
     detail: str = ""
     approval: ApprovalState | None = None
+    amended: AmendedState | None = None
     approved_by: str | None = None
     attempts: int = 0
     started_at: datetime | None = None
@@ -298,6 +343,9 @@ class RunState:
     """Arguments that the principal gave as values, by editing a held call."""
     endorsed: dict[tuple[str, str], str] = field(default_factory=dict)
     """(tool, normalised value) -> who endorsed it, while the endorsement lasts."""
+    endorsements: dict[str, EndorsementState] = field(default_factory=dict)
+    standing: dict[str, StandingState] = field(default_factory=dict)
+    """Approvals that cover later calls, by id."""
     answers: list[CallId] = field(default_factory=list)
     """Calls with a confirmed result, in the order of their receipts."""
     omitted_inputs: set[int] = field(default_factory=set)
@@ -339,6 +387,8 @@ class RunState:
     evidence: dict[str, EvidenceState] = field(default_factory=dict)
     evidence_index: dict[tuple[str, str], str] = field(default_factory=dict)
     """(kind, id) -> the newest handle."""
+    newest_evidence: dict[str, str] = field(default_factory=dict)
+    """Evidence kind -> id of the newest."""
     cached: dict[str, CallId] = field(default_factory=dict)
     """Cache key -> the call that obtained the newest answer itself."""
     written: dict[str, int] = field(default_factory=dict)

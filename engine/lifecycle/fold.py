@@ -22,7 +22,8 @@ from engine.domain.state import (
     SliceState,
     TurnState,
 )
-from engine.lifecycle import fold_calls
+from engine.lifecycle import fold_calls, fold_standing
+from engine.lifecycle.fold_standing import move_epoch
 from engine.lifecycle.machine import next_status
 
 
@@ -252,12 +253,6 @@ def _alerted(state: RunState, event: e.Event, body: e.OperatorAlerted) -> None:
     state.alerts.append((body.code, body.message))
 
 
-def move_epoch(state: RunState, why: str) -> None:
-    """A permission event: calls proposed under the old epoch are fenced."""
-    state.epoch += 1
-    state.moved_by = why
-
-
 _CHANGES: dict[type[e.Body], Callable[[RunState, e.Event, Any], None]] = {
     e.RunStarted: _run_started,
     e.InputReceived: _input_received,
@@ -288,4 +283,5 @@ _CHANGES: dict[type[e.Body], Callable[[RunState, e.Event, Any], None]] = {
     e.OutputPublished: _published,
     e.OperatorAlerted: _alerted,
     **fold_calls.CHANGES,
+    **fold_standing.CHANGES,
 }

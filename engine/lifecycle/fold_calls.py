@@ -361,6 +361,7 @@ def _evidence(state: RunState, event: e.Event, call: CallState, body: e.ReceiptR
             handle, item, call.id, call.tool, call.source, body.obtained_at or event.recorded_at
         )
         state.evidence_index[item.kind, item.id] = handle
+        state.newest_evidence[item.kind] = item.id
         handles.append(handle)
     return tuple(handles)
 

@@ -18,9 +18,3 @@ def _parts(policy: Policy) -> Iterator[str]:
             yield f"the MCP handler of `{tool.name}` ({tool.place})"
         if tool.cache is not None and tool.cache.scope == "shared":
             yield f"the shared cache of `{tool.name}` ({tool.place})"
-    for projection in policy.projections:
-        yield f"the projection `{projection.id}` ({projection.place})"
-    for name, slice_ in policy.state.items():
-        yield f"the state slice `{name}` ({slice_.place})"
-    if policy.context.compact is not None:
-        yield "compaction (`context.compact`)"

@@ -73,6 +73,7 @@ class FactsView:
             "history": state.history,
             "outputs": _outputs(self.policies, state),
             "calls": {**_NO_OUTCOMES, **state.outcomes},
+            "evidence": state.newest_evidence,
             "origin": self.origin,
             "unattended": state.spent.unattended,
         }
@@ -205,6 +206,7 @@ def for_call(facts: Facts, tool: ToolFacts, args: Mapping[str, Value], call: Cal
         outputs=facts.outputs,
         calls=facts.calls,
         history=facts.history,
+        evidence=facts.evidence,
         origin=None if facts.origin is None else facts.origin.for_tool(str(tool.tool["name"])),
         arg_classes=tool.arg_classes,
         unattended=facts.unattended,

@@ -82,6 +82,7 @@ class Runtime:
         principal: Principal,
         task: Mapping[str, Json] | None = None,
         grants: Mapping[str, Sequence[JsonObject]] | None = None,
+        state: Mapping[str, JsonObject] | None = None,
         policy: Policy | None = None,
         run: str | None = None,
     ) -> RunId:
@@ -93,7 +94,7 @@ class Runtime:
         chosen = policy or self._policy
         if chosen is None:
             raise UsageError("this Runtime was opened without a policy", remedy="pass `policy=`")
-        beginning = self._beginning(chosen, input, principal, task or {}, grants or {}, run)
+        beginning = self._beginning(chosen, input, principal, task or {}, grants or {}, state or {}, run)
         check_prices(chosen, self._parts.gateway, self._parts.model)
         return start_run(self._parts.store, self._library, self._parts.executor, self._parts.clock, beginning)
 
@@ -104,6 +105,7 @@ class Runtime:
         principal: Principal,
         task: Mapping[str, Json],
         grants: Mapping[str, Sequence[JsonObject]],
+        state: Mapping[str, JsonObject],
         run: str | None,
     ) -> Beginning:
         secrets = self._parts.secrets
@@ -112,10 +114,11 @@ class Runtime:
             grants = {
                 name: [masked_object(each, secrets) for each in given] for name, given in grants.items()
             }
+            state = {name: masked_object(value, secrets) for name, value in state.items()}
             attrs = masked_object(principal.attrs, secrets)
             principal = principal.model_copy(update={"attrs": attrs})
         return Beginning(
-            policy, text, principal, task, self._parts.model, grants, RunId(run) if run else None
+            policy, text, principal, task, self._parts.model, grants, state, RunId(run) if run else None
         )
 
     async def drive(
@@ -181,6 +184,21 @@ class Runtime:
     def reply(self, run: RunId, text: str, *, by: Actor) -> RunState:
         """One more user input; the result of the open question, if there is one."""
         return signals.reply(self._parts.store, self._parts.clock, run, by, self._masked(text))
+
+    def update_state(
+        self,
+        run: RunId,
+        name: str,
+        value: Mapping[str, Json],
+        *,
+        by: Actor,
+        expected_version: int | None = None,
+    ) -> RunState:
+        """The application says what a state slice holds now; the Host gives the version. Raises Conflict."""
+        parts = self._parts
+        return signals.update_state(
+            parts.store, self._library, parts.clock, run, by, name, value, expected_version
+        )
 
     def cancel(self, run: RunId, *, by: Actor, because: str = "") -> RunState:
         return signals.cancel(self._parts.store, self._parts.clock, run, by, self._masked(because))

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from engine.domain import events as e
 from engine.domain.actors import Actor
-from engine.domain.errors import Refused
+from engine.domain.canonical import Json
+from engine.domain.diagnostics import suggest
+from engine.domain.errors import Conflict, Refused, UsageError
 from engine.domain.ids import RunId
+from engine.domain.policy import Policy
 from engine.domain.state import RunState
 from engine.ports import Clock, EventStore
 from engine.runtime.journal import Journal
+from engine.runtime.library import PolicyLibrary
+from engine.runtime.start import check_fields
 from engine.runtime.start import check_input
 
 Say = Callable[[RunState], list[e.Body]]
@@ -70,6 +75,58 @@ def set_source(
         return [e.SourceStateChanged(source=source, state=state_name, because=because)]
 
     return append(store, clock, run, actor, say)
+
+
+def update_state(
+    store: EventStore,
+    library: PolicyLibrary,
+    clock: Clock,
+    run: RunId,
+    actor: Actor,
+    name: str,
+    value: Mapping[str, Json],
+    expected_version: int | None = None,
+) -> RunState:
+    """The application says what a slice holds now. The Host gives the version; an equal value keeps it.
+
+    Raises UsageError for a slice or fields that the policy does not declare, Conflict if `expected_version` (0:
+    not recorded yet) is not the present one.
+    """
+
+    def say(state: RunState) -> list[e.Body]:
+        _not_over(state, "takes no state")
+        policy = library.policy(state.bundle)
+        return [state_update(policy, state, name, value, actor, expected_version)]
+
+    return append(store, clock, run, actor, say)
+
+
+def state_update(
+    policy: Policy,
+    state: RunState,
+    name: str,
+    value: Mapping[str, Json],
+    actor: Actor,
+    expected_version: int | None = None,
+) -> e.StateUpdated:
+    """The fact that an application's value of a slice makes."""
+    declared = policy.state.get(name)
+    if declared is None:
+        known = ", ".join(policy.state) or "none"
+        raise UsageError(
+            f"policy `{policy.id}` has no state `{name}`",
+            remedy=suggest(name, policy.state, f"its slices are: {known}"),
+        )
+    held = state.state.get(name)
+    present = held.version if held is not None else 0
+    if expected_version is not None and expected_version != present:
+        raise Conflict(
+            f"state `{name}` is at version {present}, not {expected_version}",
+            remedy="read it again and decide on what it holds now",
+        )
+    checked = check_fields(declared.fields, dict(value), f"state {name}")
+    same = held is not None and held.value == checked
+    return e.StateUpdated(slice=name, value=checked, version=present if same else present + 1, by=actor.id)
 
 
 def _not_over(state: RunState, what: str) -> None:
