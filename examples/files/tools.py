@@ -50,6 +50,6 @@ def _folder() -> Path:
 def _inside(name: str) -> Path:
     folder = _folder()
     path = folder / name
-    if path == folder or path.resolve() != path or not path.is_relative_to(folder):
+    if folder not in path.parents or path.resolve() != path:
         raise Failed(f"`{name}` is not a file of the folder")
     return path

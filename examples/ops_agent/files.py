@@ -104,8 +104,7 @@ def _inside(work: Path, path: str) -> Path:
     """The file. Refused: what is outside the working copy or in `.git`, and links, which would get round a policy
     that speaks of paths."""
     file = work / path
-    parts = Path(path).parts
-    if not parts or file.resolve() != file or ".git" in parts:
+    if work not in file.parents or file.resolve() != file or ".git" in file.relative_to(work).parts:
         raise Failed(f"`{path}` is not a file of the working copy")
     return file
 
