@@ -121,8 +121,9 @@ def figure_text(figure: EvidenceFigure) -> str | None:
 
 
 def traced(text: str, as_of: str | None, handle: str) -> str:
-    """A rendered figure with its as-of and its source."""
-    return "⟦" + " · ".join(part for part in (text, as_of and f"as of {as_of}", handle) if part) + "⟧"
+    """A rendered figure with its as-of (a day, where it is a midnight) and its source."""
+    dated = f"as of {as_of.removesuffix('T00:00:00Z')}" if as_of else ""
+    return "⟦" + " · ".join(part for part in (text, dated, handle) if part) + "⟧"
 
 
 def numbered(number: int) -> str:

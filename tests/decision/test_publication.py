@@ -48,8 +48,8 @@ def test_marks_are_resolved_and_figures_rendered_by_the_host():
     )
     assert isinstance(found, Publish)
     assert found.rendered["body"] == (
-        "You hold ⟦1,234,567.50 EUR · as of 2026-06-30T00:00:00Z · E1⟧ of "
-        "⟦100.00 EUR · as of 2026-06-30T00:00:00Z · E1⟧ ⟦1⟧ ⟦2⟧ ⟦1⟧."
+        "You hold ⟦1,234,567.50 EUR · as of 2026-06-30 · E1⟧ of "
+        "⟦100.00 EUR · as of 2026-06-30 · E1⟧ ⟦1⟧ ⟦2⟧ ⟦1⟧."
     )
     assert [(each.evidence, each.span) for each in found.citations] == [
         ("E1", None),
