@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 
 from engine.domain.errors import SourceError, UsageError
-from engine.domain.policy import Policy
+from engine.domain.policy import ModelUse, Policy
 from engine.policy.compiler import load_policy as compile_to_policy
 from engine.policy.documents.project import Project, load_project
-from engine.ports import Clock, EventStore, ModelGateway, Owner, ToolExecutor
+from engine.ports import Clock, EventStore, InputMeter, ModelGateway, Owner, Secrets, ToolExecutor
+from engine.runtime.doctor import (
+    Check,
+    attempt,
+    check_call,
+    check_policy,
+    check_price,
+    check_store,
+    skipped,
+)
 from engine.runtime.runtime import Parts, Runtime
 
 DEFAULT_DB = ".agentctl/agentctl.db"
@@ -49,8 +59,103 @@ def open_runtime(
         clock=clock or _clock(),
         owner=_owner(),
         model=named if gateway is None or model else f"gateway/{type(gateway).__name__}",
+        secrets=open_secrets(settings),
+        meter=None if named.startswith((SCRIPTED, REPLAY)) else _meter(settings),
+        instead=model or "",
     )
     return Runtime(parts, compiled)
+
+
+async def doctor(
+    db: str | None = None,
+    *,
+    policy: str | Path | None = None,
+    model: str | None = None,
+    project: Project | None = None,
+) -> list[Check]:
+    """Looks at everything that a Run with a real model needs, and makes one tiny request to the model.
+
+    Never raises for what it finds. Each Check says what was seen and what to do.
+    """
+    settings = project or load_project(Path.cwd())
+    found = [attempt("install", _installed), attempt("secrets", lambda: _held(settings))]
+    store = attempt("database", lambda: _writable(db, settings))
+    compiled: Policy | None = None
+    if policy is None:
+        checked = skipped("policy", "no policy was named")
+    else:
+        checked = attempt("policy", lambda: load_policy(policy, settings).id)
+        if checked.verdict == "ok":
+            compiled = load_policy(policy, settings)
+            checked = check_policy(compiled, _executor(None, settings))
+    use = ModelUse(model) if model else compiled.model.primary if compiled else None
+    if use is None:
+        return [*found, store, checked, skipped("model", "no model was named: use `--model`")]
+    gateway = open_gateway(use.id, settings)
+    return [*found, store, checked, check_price(gateway, use), await check_call(gateway, use)]
+
+
+def open_secrets(project: Project) -> Secrets | None:
+    """The secrets that this process holds: those of `agentctl.yaml` and the model keys of the environment.
+
+    Raises SourceError for a file that cannot be read, UsageError for a value too short to be looked for.
+    """
+    from engine.adapters.secrets import registered
+
+    named = {name: (part.env, part.file) for name, part in project.secrets.items()}
+    return registered(named, project.root)
+
+
+def _keys(project: Project) -> dict[str, str]:
+    """Secrets by the environment variable that they may stand for: `anthropic_api_key` -> `ANTHROPIC_API_KEY`."""
+    from engine.adapters.secrets import RegisteredSecrets
+
+    secrets = open_secrets(project)
+    if not isinstance(secrets, RegisteredSecrets):
+        return {}
+    return {name.upper().replace("-", "_").replace(".", "_"): value for name, value in secrets.values.items()}
+
+
+def _meter(project: Project) -> InputMeter:
+    from engine.adapters.token_counter import ProviderMeter
+
+    return ProviderMeter(key=_keys(project).get("ANTHROPIC_API_KEY"))
+
+
+def _installed() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    named = []
+    for package in ("agentctl", "litellm", "anthropic", "sqlalchemy"):
+        try:
+            named.append(f"{package} {version(package)}")
+        except PackageNotFoundError as error:
+            if package == "agentctl":
+                named.append("agentctl from a checkout")
+                continue
+            raise SourceError(f"`{package}` is not installed", remedy="`pip install agentctl`") from error
+    return f"Python {sys.version.split()[0]}, {', '.join(named)}"
+
+
+def _held(project: Project) -> str:
+    """Which secrets are there, by name; one that is not set cannot leak from here."""
+    secrets = _keys(project)
+    absent = [
+        name for name in project.secrets if name.upper().replace("-", "_").replace(".", "_") not in secrets
+    ]
+    said = f"{len(secrets)} registered"
+    return f"{said}; not set here: {', '.join(sorted(absent))}" if absent else said
+
+
+def _writable(db: str | None, project: Project) -> str:
+    store = open_store(db, project)
+    try:
+        check = check_store(store, database_of(db, project))
+    finally:
+        store.close()
+    if check.verdict != "ok":
+        raise SourceError(check.said, remedy=check.remedy)
+    return check.said
 
 
 def load_policy(path: str | Path, project: Project | None = None, *, overlays: Sequence[str] = ()) -> Policy:
@@ -95,9 +200,14 @@ def open_gateway(model: str, project: Project, store: EventStore | None = None) 
     from engine.adapters.litellm_prices import Price
 
     prices = {
-        name: Price(Decimal(price.input), Decimal(price.output)) for name, price in project.prices.items()
+        name: Price(
+            Decimal(price.input),
+            Decimal(price.output),
+            None if price.cached_input is None else Decimal(price.cached_input),
+        )
+        for name, price in project.prices.items()
     }
-    return LitellmGateway(prices=prices)
+    return LitellmGateway(prices=prices, keys=_keys(project))
 
 
 def _executor(

@@ -9,6 +9,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from engine.domain.canonical import clean_text
+from engine.domain.events import Usage
 from engine.domain.policy import ModelUse
 from engine.ports import AttemptError, AttemptFailed
 
@@ -34,6 +35,8 @@ _BY_CLASS: tuple[tuple[str, AttemptError], ...] = (
 _BY_STATUS: dict[int, AttemptError] = {
     401: "auth", 402: "auth", 403: "auth", 408: "timeout", 413: "context_too_long", 429: "rate_limited", 504: "timeout"
 }  # fmt: skip
+_NOT_BEGUN = frozenset({"auth", "bad_request", "context_too_long", "rate_limited"})
+"""Answers with which a provider refuses a request before it works on it: nothing is charged."""
 _NEEDS_NO_KEY = frozenset(
     {"ollama", "ollama_chat", "lm_studio", "vllm", "hosted_vllm", "llamafile", "xinference"}
 )
@@ -50,7 +53,10 @@ def attempt_failed(
     status = getattr(error, "status_code", None)
     said = _first_line(error, options)
     message = f"model `{use.id}`: {type(error).__name__}{f' {status}' if status else ''}: {said}"
-    return AttemptFailed(kind, message, remedy=_remedy(kind, use), retry_after=_retry_after(error))
+    usage = Usage() if kind in _NOT_BEGUN and isinstance(status, int) and not _in_a_stream(error) else None
+    return AttemptFailed(
+        kind, message, remedy=_remedy(kind, use), retry_after=_retry_after(error), usage=usage
+    )
 
 
 def missing_key(
@@ -71,6 +77,7 @@ def missing_key(
         "auth",
         f"no key for `{model}`: {names} is not set",
         remedy=f"export {absent[-1]}=…, or choose another model with `--model`",
+        usage=Usage(),
     )
 
 
@@ -93,6 +100,10 @@ def _class_of(error: BaseException) -> AttemptError:
     if isinstance(status, int):
         return _BY_STATUS.get(status, "unavailable" if status >= 500 else "bad_request")
     return "fault"
+
+
+def _in_a_stream(error: BaseException) -> bool:
+    return any(cls.__name__ == "MidStreamFallbackError" for cls in type(error).__mro__)
 
 
 def _inner(error: BaseException, otherwise: AttemptError) -> AttemptError:

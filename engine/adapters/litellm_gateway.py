@@ -56,14 +56,20 @@ class LitellmGateway:
     """Any litellm model id (`anthropic/…`, `openai/…`, `ollama/…`). Loads litellm when it is first used.
 
     `prices` overrides litellm's bundled price map. `options` are passed to every `litellm.acompletion`
-    (`api_base`, `api_key`, `extra_headers`); they come from the Host, never from a policy or a model.
+    (`api_base`, `api_key`, `extra_headers`); they come from the Host, never from a policy or a model. `keys` are
+    model keys by the environment variable that they stand for (`ANTHROPIC_API_KEY`), used where that is not set.
     """
 
     def __init__(
-        self, *, prices: Mapping[str, Price] | None = None, options: Mapping[str, object] | None = None
+        self,
+        *,
+        prices: Mapping[str, Price] | None = None,
+        options: Mapping[str, object] | None = None,
+        keys: Mapping[str, str] | None = None,
     ) -> None:
         self._prices = Prices(prices or {}, load_litellm)
         self._options = dict(options or {})
+        self._keys = dict(keys or {})
 
     async def propose(
         self, request: ModelRequest, on_text: Callable[[str], None] | None = None
@@ -88,11 +94,13 @@ class LitellmGateway:
     ) -> ModelResponse:
         litellm = load_litellm()
         provider = litellm.get_llm_provider(request.model.id)[1]
-        absent = missing_key(litellm, request.model.id, provider, self._options)
+        options = self._options | self._key(provider)
+        absent = missing_key(litellm, request.model.id, provider, options)
         if absent:
             raise absent
         sent = _Sent(request, ToolNames(tool.name for tool in request.tools), provider)
-        answer = await litellm.acompletion(**self._parameters(request, seconds, stream=on_text is not None))
+        parameters = self._parameters(request, seconds, stream=on_text is not None) | options
+        answer = await litellm.acompletion(**parameters)
         if on_text is None:
             return self._closed(sent, whole_message(answer))
         return self._closed(sent, await _streamed(answer, on_text))
@@ -115,7 +123,14 @@ class LitellmGateway:
             parameters["temperature"] = float(request.model.temperature)
         if request.model.max_output_tokens is not None:
             parameters["max_tokens"] = request.model.max_output_tokens
-        return parameters | self._options
+        return parameters
+
+    def _key(self, provider: str) -> dict[str, object]:
+        """The key of agentctl.yaml for this provider, where neither caller nor environment gives one."""
+        variable = f"{provider.upper()}_API_KEY"
+        if self._options.get("api_key") or os.environ.get(variable) or variable not in self._keys:
+            return {}
+        return {"api_key": self._keys[variable]}
 
     def _closed(self, sent: _Sent, got: Collected) -> ModelResponse:
         use = sent.request.model

@@ -18,10 +18,14 @@ class Price:
 
     input_per_mtok: Decimal
     output_per_mtok: Decimal
+    cached_per_mtok: Decimal | None = None
+    """For input that the provider read from its cache; None: as other input."""
 
     def of(self, usage: Usage) -> Decimal:
-        total = self.input_per_mtok * usage.input_tokens + self.output_per_mtok * usage.output_tokens
-        return total / _MILLION
+        cached = min(usage.cached_tokens, usage.input_tokens)
+        cached_price = self.input_per_mtok if self.cached_per_mtok is None else self.cached_per_mtok
+        total = self.input_per_mtok * (usage.input_tokens - cached) + cached_price * cached
+        return (total + self.output_per_mtok * usage.output_tokens) / _MILLION
 
 
 class Prices:

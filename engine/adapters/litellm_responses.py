@@ -104,10 +104,12 @@ def closed_response(
             usage=usage,
             cost_usd=cost,
         )
+    text, altered = clean_text(got.text)
+    parts = opaque(asked, got.thinking, got.reasoning, (call.fields for call in got.calls))
     return ModelResponse(
         model=got.model or asked,
-        text=clean_text(got.text)[0],
-        parts=opaque(asked, got.thinking, got.reasoning, (call.fields for call in got.calls)),
+        text=text,
+        parts=() if altered else parts,
         calls=tuple(ProposedCall(names.host_name(call.name), call.arguments, call.id) for call in got.calls),
         finish=_finish(got, usage, cost),
         usage=usage,

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from engine.adapters.wire.anthropic import anthropic_tools, to_anthropic
-from engine.adapters.wire.profile import profile_of
+from engine.adapters.wire.profile import profile_of, provider_of
 from engine.adapters.wire.projection import to_openai
 from engine.domain.messages import Message, ToolSchema
+from engine.ports import Counted, ModelRequest
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -49,7 +50,7 @@ class AnthropicCounter:
     def __init__(self, model: str, client: AsyncAnthropic | None = None) -> None:
         import anthropic
 
-        self._client = client or anthropic.AsyncAnthropic(max_retries=0)
+        self._client = client or anthropic.AsyncAnthropic(max_retries=0, timeout=10.0)
         self._model = model
 
     async def count(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> int:
@@ -62,6 +63,37 @@ class AnthropicCounter:
             tools=anthropic_tools(tools),  # type: ignore[arg-type]  # as above
         )
         return count.input_tokens
+
+
+class ProviderMeter:
+    """An InputMeter: Anthropic's own count for its models, litellm's counter (an estimate) for all others.
+
+    `key` and `base_url` are for Anthropic; without a key, `ANTHROPIC_API_KEY` is used.
+    """
+
+    def __init__(self, *, key: str | None = None, base_url: str | None = None) -> None:
+        self._key = key
+        self._base_url = base_url
+
+    async def count(self, request: ModelRequest) -> Counted | None:
+        """None where the count cannot be had: no key, no connection, a model that the counter does not know."""
+        model = request.model.id
+        if provider_of(model) != "anthropic":
+            text = request_text(request.messages, request.tools, model)
+            return Counted(LitellmCounter(model).count(text))
+        return await self._counted(model, request)
+
+    async def _counted(self, model: str, request: ModelRequest) -> Counted | None:
+        import anthropic
+
+        try:
+            async with anthropic.AsyncAnthropic(
+                api_key=self._key, base_url=self._base_url, max_retries=0, timeout=10.0
+            ) as client:
+                counter = AnthropicCounter(model, client)
+                return Counted(await counter.count(request.messages, request.tools), exact=True)
+        except (anthropic.AnthropicError, TypeError):  # a TypeError is how it says that there is no key
+            return None
 
 
 def request_text(messages: Sequence[Message], tools: Sequence[ToolSchema], model: str) -> str:

@@ -438,7 +438,8 @@ async def test_what_litellm_sends_to_anthropic_is_a_valid_history_after_an_unrea
         await gateway(at, "").propose(request(*shown, model=CLAUDE))
     sent = at.requests[0]
     assert validate_anthropic(sent["system"], sent["messages"]) == []
-    assert sent["messages"][1]["content"][0] == THINKING
+    blocks = [block["type"] for block in sent["messages"][1]["content"]]
+    assert blocks == ["tool_use"]  # the Host changed the call: the signed reasoning beside it is left out
     assert [block["text"] for block in sent["system"]] == [
         "You look things up.",
         "[host]\nbudget: 3 turns left\n[/host]",
