@@ -62,15 +62,20 @@ def principal_of(
     attrs: Sequence[str],
     local: LocalPart | None,
 ) -> Principal:
-    """Who acts: each option over the same field of `local`. Raises UsageError where nobody is named."""
+    """Who acts. Options stand over `local`, of which nothing carries over to somebody else.
+
+    Raises UsageError where nobody is named.
+    """
     name = identity or (local.id if local is not None else "")
+    if local is not None and name != local.id:
+        local = None
     if not name:
         raise UsageError(
             "nobody is named",
             remedy="say who acts with `--as ID --role ROLE`, or with `local` in agentctl.yaml",
         )
-    known = dict(local.attrs) if local is not None else {}
     types = policy.attrs if policy is not None else {}
+    known = {key: value for key, value in local.attrs.items() if key in types} if local is not None else {}
     return Principal(
         id=name,
         roles=tuple(roles) or (tuple(local.roles) if local is not None else ()),

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal, TypeAlias
 
 from engine.domain import events as e
 from engine.domain.calls import Outcome
-from engine.domain.canonical import JsonObject, digest_of
+from engine.domain.canonical import Json, JsonObject, digest_of
 from engine.domain.ids import CallId
 from engine.domain.policy import ToolSpec
 from engine.domain.state import CallState, RunState, TurnState
-from engine.domain.types import Trust
+from engine.domain.types import Field, Trust
 from engine.lifecycle.present import Present
 from engine.lifecycle.provenance import edges_of
 from engine.lifecycle.steps import Execute, Record, Step
 from engine.policy.binding import host_arguments
 from engine.policy.freshness import slices_of, stale
 from engine.policy.verdicts import Builtin, Hold, Reject, Run
+
+Denial: TypeAlias = Literal["refused", "expired", "undecided"]
 
 
 def rejected(call: CallState, verdict: Reject) -> Iterator[e.Body]:
@@ -29,9 +32,13 @@ def alerts(messages: tuple[str, ...]) -> Iterator[e.Body]:
         yield e.OperatorAlerted(code="condition-failed", message=message)
 
 
-def hold(call: CallState, verdict: Hold) -> Iterator[e.Body]:
-    """The call waits for people; the request is bound to what is stored and to what they are shown."""
+def hold(state: RunState, call: CallState, verdict: Hold) -> Iterator[e.Body]:
+    """The call waits for people; the request is bound to what is stored and to what they are shown.
+
+    What people changed in earlier calls of the tool is shown beside it.
+    """
     yield from alerts(verdict.alerts)
+    shown = {**verdict.shown, **_amended_before(state, call)}
     yield e.CallHeld(
         call=call.id,
         tool=call.tool,
@@ -44,17 +51,26 @@ def hold(call: CallState, verdict: Hold) -> Iterator[e.Body]:
         call=call.id,
         digest=verdict.digest,
         requirements=verdict.requirements,
-        shown=verdict.shown,
-        shown_digest=verdict.shown_digest,
+        shown=shown,
+        shown_digest=digest_of(shown),
     )
 
 
-def queued(call: CallState, verdict: Run | Builtin) -> Iterator[e.Body]:
-    yield from alerts(verdict.alerts if isinstance(verdict, Run) else ())
+def _amended_before(state: RunState, call: CallState) -> JsonObject:
+    before: list[Json] = [
+        {"call": str(other.id), "proposed": was.original_args, "amended": other.args, "by": was.by}
+        for other in state.calls.values()
+        if other.tool == call.tool and other.id != call.id and (was := other.amended) is not None
+    ]
+    return {"amended_before": before} if before else {}
+
+
+def queued(call: CallState, verdict: Run | Hold | Builtin) -> Iterator[e.Body]:
+    yield from alerts(() if isinstance(verdict, Builtin) else verdict.alerts)
     yield e.CallHeld(
         call=call.id,
         tool=call.tool,
-        tool_kind=verdict.spec.kind if isinstance(verdict, Run) else None,
+        tool_kind=None if isinstance(verdict, Builtin) or verdict.spec is None else verdict.spec.kind,
         reason="queued",
         args=verdict.args,
         detail="an earlier call of the same response is held",
@@ -62,7 +78,12 @@ def queued(call: CallState, verdict: Run | Builtin) -> Iterator[e.Body]:
 
 
 def execute(
-    present: Present, turn: TurnState, call: CallState, verdict: Run | Hold, approved_by: str | None = None
+    present: Present,
+    turn: TurnState,
+    call: CallState,
+    verdict: Run | Hold,
+    approved_by: str | None = None,
+    standing: tuple[str, ...] = (),
 ) -> Step:
     """Refreshes the state that the rules want fresh, checks it, then dispatches."""
     policy, state = present.policy, present.state
@@ -79,7 +100,10 @@ def execute(
     fault = stale(verdict.matched, state, turn.recorded.state_versions, present.now)
     if fault is not None:
         return Record((not_executed(call, f"not executed: {fault.message} since the model saw it"),))
-    return Execute((started(present, call, verdict, approved_by),), tuple(alerts(verdict.alerts)))
+    start = started(present, call, verdict, approved_by)
+    if standing:
+        start = start.model_copy(update={"standing": standing})
+    return Execute((start,), tuple(alerts(verdict.alerts)))
 
 
 def started(
@@ -113,12 +137,18 @@ def started(
         holds=spec.holds is not None,
         hold_ttl=spec.holds.ttl.total_seconds() if spec.holds and spec.holds.ttl else None,
         consumed_by=spec.holds.consumed_by if spec.holds else None,
-        untrusted=untrusted or any(field.trust is Trust.UNTRUSTED for field in spec.result.values()),
+        untrusted=untrusted or any(_untrusted(field) for field in spec.result.values()),
         labels=tuple(sorted(spec.labels.union(*(field.labels for field in spec.result.values())))),
         grants=verdict.grants,
         edges=edges_of(present.provenance, spec, verdict.args, present.state),
         cache_key=cache_key,
     )
+
+
+def _untrusted(field: Field) -> bool:
+    """The field, or one that it holds, is of untrusted trust."""
+    inner = field.type.of or field.type
+    return field.trust is Trust.UNTRUSTED or any(_untrusted(each) for each in inner.fields.values())
 
 
 def host_start(
@@ -141,10 +171,15 @@ def host_start(
     )
 
 
-def not_executed(call: CallState, why: str) -> e.ReceiptRecorded:
+def not_executed(call: CallState, why: str, denial: Denial | None = None) -> e.ReceiptRecorded:
     """A held or queued call that will not run: known not to be executed, and why."""
     return e.ReceiptRecorded(
-        call=call.id, tool=call.tool, outcome=Outcome.NOT_EXECUTED, settled_by="host", detail=why
+        call=call.id,
+        tool=call.tool,
+        outcome=Outcome.NOT_EXECUTED,
+        settled_by="host",
+        detail=why,
+        denial=denial,
     )
 
 
@@ -183,5 +218,7 @@ def capability_of(call: CallState) -> str:
 
 
 def decided_against(call: CallState) -> e.ReceiptRecorded:
-    """Refused, or nobody decided in time: the two are told apart in the reason."""
-    return not_executed(call, call.approval.because if call.approval else "")
+    """Refused, or nobody decided in time: told apart by a word of the receipt and in its reason."""
+    assert call.approval is not None
+    denial: Denial = "refused" if call.approval.decided == "refused" else "expired"
+    return not_executed(call, call.approval.because, denial)

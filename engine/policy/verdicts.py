@@ -89,7 +89,7 @@ def not_offered(tool: str, offered: frozenset[str]) -> RefusalRecord:
     shown = shown if len(shown) <= 64 else f"{shown[:61]}..."
     listed = ", ".join(sorted(offered))
     return RefusalRecord(
-        code=NOT_OFFERED, message=f"`{shown}` is not a tool of this turn; the tools are: {listed}"
+        code=NOT_OFFERED, message=f"`{shown}` is not in the contract of this turn; its tools are: {listed}"
     )
 
 

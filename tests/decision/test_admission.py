@@ -95,7 +95,7 @@ def test_every_name_that_is_not_offered_gets_the_same_answer(name):
     assert isinstance(found, Reject)
     assert found.refusal.code == "not_offered"
     assert found.refusal.message.endswith(
-        "is not a tool of this turn; the tools are: ask_user, finish, place_order, read_document, read_memo"
+        "is not in the contract of this turn; its tools are: ask_user, finish, place_order, read_document, read_memo"
     )
     assert len(found.refusal.message) < 240
 
