@@ -56,16 +56,21 @@ def _answers(rule: Rule) -> Iterator[str]:
 
 
 def _example(files: Mapping[str, str], others: Mapping[str, str]) -> str:
-    """The lines of each file that differ from the other example, with the keys that they stand under."""
+    """The lines of each file that differ from the other example or the usual one, and what they stand under."""
+    usual = base()
     blocks = [
-        _block(name, text, others.get(name, "")) for name, text in files.items() if text != others.get(name)
+        _block(name, text, {others.get(name, ""), usual.get(name, text)} - {text})
+        for name, text in files.items()
+        if not text == others.get(name) == usual.get(name, text)
     ]
     return "\n\n".join(blocks)
 
 
-def _block(name: str, text: str, other: str) -> str:
+def _block(name: str, text: str, others: Iterable[str]) -> str:
     lines = text.splitlines()
-    kept = set(range(len(lines))) if len(lines) <= _MAX_WHOLE else _kept(lines, other.splitlines())
+    kept = set(range(len(lines)))
+    if len(lines) > _MAX_WHOLE:
+        kept = set[int]().union(*(_kept(lines, other.splitlines()) for other in others))
     language = "yaml" if name.endswith((".yaml", ".yml")) else "text"
     return f"`{name}`\n\n```{language}\n" + "\n".join(_shown(lines, kept)) + "\n```"
 

@@ -28,7 +28,7 @@ def as_github(checked: Checked, style: Style = PLAIN) -> str:  # noqa: ARG001 - 
 def _annotation(found: Diagnostic) -> str:
     place = found.location
     properties = {
-        "file": place.file,
+        "file": safe(place.file),
         "line": str(place.line),
         "col": str(place.column),
         "title": f"{found.code} {found.name}",
