@@ -20,7 +20,7 @@ SOURCES = [*sorted((ROOT / "engine").rglob("*.py")), ROOT / "cli.py"]
 LINES_AT_MOST = 450
 
 LONGER = {
-    "engine/domain/events.py": (650, "the audit format is read as one list"),
+    "engine/domain/events.py": (760, "the audit format is read as one list"),
     "engine/domain/policy.py": (520, "the policy model is read as one tree"),
 }
 """Files that may be longer, up to which length, and why."""

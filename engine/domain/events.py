@@ -29,7 +29,7 @@ Call = Annotated[CallId, PlainSerializer(lambda call: [call[0], call[1]], return
 class Body(BaseModel):
     """What happened. Subclasses are the event kinds; `kind` is the class name."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants", defer_build=True)
     kind: ClassVar[str]
 
     def __init_subclass__(cls, **kwargs: object) -> None:
@@ -40,7 +40,7 @@ class Body(BaseModel):
 class Record(BaseModel):
     """A part of an event."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants", defer_build=True)
 
 
 class Usage(Record):
@@ -654,7 +654,8 @@ BODIES: dict[str, type[Body]] = {
         InputOmitted, CompactionStarted, ContextCompacted, CompactionFailed,
         ContractCompiled, ModelAttemptStarted, ModelAttemptFailed, ModelTurnRecorded,
         CallRejected, CallFenced, CallHeld, ApprovalRequested, ApprovalGiven, ApprovalRefused, ApprovalExpired,
-        StandingGranted, StandingEnded, ValueEndorsed, EndorsementEnded, DecisionNotEligible, ExecutionStarted, ReceiptRecorded, ReconcileTried, HoldLapsed,
+        StandingGranted, StandingEnded, ValueEndorsed, EndorsementEnded,
+        DecisionNotEligible, ExecutionStarted, ReceiptRecorded, ReconcileTried, HoldLapsed,
         CapabilityRequested, CapabilityGranted, CapabilityDenied, GrantExpired, GrantRevoked,
         QuestionAsked, DraftKept, OutputPublished,
         SourceStateChanged, StateUpdated, PolicyLoaded, OperatorAlerted,

@@ -63,6 +63,8 @@ class ReceiptState:
     cached_from: CallId | None = None
     obtained_at: datetime | None = None
     late: bool = False
+    denial: str | None = None
+    """refused, expired or undecided, where people were asked."""
 
 
 @dataclass(slots=True)

@@ -121,7 +121,7 @@ def publication(present: Present, call: CallState, verdict: Builtin) -> tuple[e.
     if not isinstance(checked, Publish):
         return checked
     if verdict.needs is not None:
-        return tuple(hold(call, verdict.needs))
+        return tuple(hold(present.state, call, verdict.needs))
     return (committed(call, checked),)
 
 

@@ -21,6 +21,7 @@ from engine.domain.state import (
     RunState,
     TurnState,
 )
+from engine.lifecycle.fold_standing import amend, use_standing, vouch
 
 
 def propose(state: RunState, event: e.Event, turn: TurnState) -> None:
@@ -133,11 +134,10 @@ def _approval_given(state: RunState, event: e.Event, body: e.ApprovalGiven) -> N
     call = state.calls[body.call]
     if call.approval is None or call.approval.decided:
         return
+    if body.amendment is not None:
+        amend(state, call, event.actor, body)
     call.approval.given.append((event.actor, frozenset(body.satisfies)))
-    if body.edits is not None:
-        call.approval.edits = body.edits
-        if state.principal is not None and event.actor.id == state.principal.id:
-            state.user_values.append((call.id, body.edits))
+    vouch(call.approval, event.actor, body)
     call.waits_for = call.approval.missing()
     if not call.waits_for:
         call.approval.decided = "approved"
@@ -155,7 +155,9 @@ def _approval_refused(state: RunState, event: e.Event, body: e.ApprovalRefused) 
 def _approval_expired(state: RunState, event: e.Event, body: e.ApprovalExpired) -> None:
     approval = state.calls[body.call].approval
     if approval is not None and not approval.decided:
-        approval.decided, approval.because = "expired", "nobody decided in time"
+        said = ", ".join(dict.fromkeys(actor.id for actor, _ in approval.given))
+        late = f"{said} said yes, nobody else in time" if said else "nobody decided in time"
+        approval.decided, approval.because = "expired", f"expired: {late}"
 
 
 def _execution_started(state: RunState, event: e.Event, body: e.ExecutionStarted) -> None:
@@ -196,6 +198,8 @@ def _count_permits(state: RunState, body: e.ExecutionStarted) -> None:
         state.spent.unattended[rule] = state.spent.unattended.get(rule, 0) + 1
     for grant in body.grants:
         _use_grant(state, grant)
+    for standing in body.standing:
+        use_standing(state, standing)
 
 
 def _for_subject(subject: CallState, call: CallId, host: e.HostPurpose) -> None:
@@ -235,7 +239,7 @@ def _receipt_recorded(state: RunState, event: e.Event, body: e.ReceiptRecorded) 
     handles = _evidence(state, event, call, body)
     call.receipt = ReceiptState(
         body.outcome, body.settled_by, event.recorded_at, body.detail, _result(state, body), handles,
-        body.cached_from, body.obtained_at, body.late,
+        body.cached_from, body.obtained_at, body.late, body.denial,
     )  # fmt: skip
     call.fields = body.fields or call.fields
     _count_outcome(state, call, body, before)

@@ -6,7 +6,7 @@ from engine.domain import events as e
 from engine.domain.calls import Outcome
 from engine.domain.ids import CallId
 from engine.domain.policy import Kind
-from engine.domain.state import CallState, TurnState
+from engine.domain.state import CallState, StandingState, TurnState
 from engine.lifecycle.acts import (
     capability_of,
     decided_against,
@@ -18,6 +18,7 @@ from engine.lifecycle.acts import (
 from engine.lifecycle.builtins import finish, grant, publish_approved
 from engine.lifecycle.fold_calls import still_given
 from engine.lifecycle.present import Present
+from engine.lifecycle.standing import approved_by, covering
 from engine.lifecycle.steps import Record, Step
 from engine.policy import budgets
 from engine.policy.admission import readmit
@@ -63,8 +64,6 @@ def _decide_again(present: Present, turn: TurnState, call: CallState) -> Step:
     """Under the facts of now: a stricter decision, or state that is not fresh, wins over the approval."""
     spec = present.policy.tools[call.tool]
     args = dict(call.args or {})
-    if call.approval is not None and call.approval.edits:
-        args.update(call.approval.edits)
     shut = unusable(present.policy, spec, present.facts[0])
     if shut is not None:
         return Record((not_executed(call, f"not executed: source {spec.source} is {shut}"),))
@@ -82,14 +81,26 @@ def _decide_again(present: Present, turn: TurnState, call: CallState) -> Step:
 
 def _needs_people(present: Present, turn: TurnState, call: CallState, verdict: Hold) -> Step:
     """It runs if every rule that asks now is satisfied by who has said yes; else it waits for the rest."""
-    if not approved(call, verdict):
-        return Record(tuple(hold(call, verdict)))
-    return _dispatch(present, turn, call, verdict)
+    if approved(call, verdict):
+        return _dispatch(present, turn, call, verdict)
+    standing = covering(present.state, verdict, present.now)
+    if standing:
+        return by_standing(present, turn, call, verdict, standing)
+    return Record(tuple(hold(present.state, call, verdict)))
+
+
+def by_standing(
+    present: Present, turn: TurnState, call: CallState, verdict: Hold, standing: tuple[StandingState, ...]
+) -> Step:
+    """Dispatched without asking anybody: people said yes to calls like this one before."""
+    twin = held_behind_twin(present.state, call, verdict)
+    used = tuple(each.id for each in standing)
+    return Record(twin) if twin else execute(present, turn, call, verdict, approved_by(standing), used)
 
 
 def approved(call: CallState, verdict: Hold) -> bool:
     """Whoever said yes was as eligible, and as many, as every rule asks now."""
-    if call.approval is None:
+    if call.approval is None or call.approval.digest != verdict.digest:
         return False
     given = still_given(call.approval, verdict.requirements)
     return all(

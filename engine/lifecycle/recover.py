@@ -11,6 +11,7 @@ from engine.domain.state import CallState, RunState
 from engine.lifecycle.acts import host_start
 from engine.lifecycle.held import approved
 from engine.lifecycle.present import Present
+from engine.lifecycle.standing import ended
 from engine.lifecycle.steps import Execute, Reconcile, Record, Step
 from engine.policy.admission import readmit
 from engine.policy.binding import host_arguments
@@ -144,6 +145,7 @@ def lapsed(present: Present) -> Step | None:
     bodies += [
         e.ApprovalExpired(call=id_) for id_ in state.open_calls if _undecided_too_long(state.calls[id_], now)
     ]
+    bodies += ended(state, now)
     return Record(tuple(bodies)) if bodies else None
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from engine.domain import events as e
-from engine.domain.calls import CallStatus, Outcome
+from engine.domain.calls import CallStatus
 from engine.domain.policy import Compensate, Policy, ToolSpec
 from engine.domain.state import CallState, RunState
-from engine.lifecycle.acts import capability_of, host_start
+from engine.lifecycle.acts import capability_of, host_start, not_executed
 from engine.lifecycle.present import Present
 from engine.lifecycle.steps import Compensate as CompensateStep
 from engine.lifecycle.steps import Record, Step, Wait
@@ -52,13 +52,8 @@ def close_open(state: RunState, reason: str) -> Iterator[e.Body]:
                 call=id_, capability=capability_of(call), because=f"the Run ended: {reason}"
             )
         else:
-            yield e.ReceiptRecorded(
-                call=id_,
-                tool=call.tool,
-                outcome=Outcome.NOT_EXECUTED,
-                settled_by="host",
-                detail=f"the Run ended: {reason}",
-            )
+            asked = call.approval is not None and not call.approval.decided
+            yield not_executed(call, f"the Run ended: {reason}", "undecided" if asked else None)
 
 
 def _wait_for_outcomes(state: RunState) -> Step:

@@ -113,6 +113,15 @@ def _say(call: CallState, receipt: ReceiptState | None) -> tuple[str, dict[str, 
     said = {"outcome": receipt.outcome.value}
     if receipt.detail:
         said["message"] = receipt.detail
+    if receipt.denial:
+        said["denial"] = receipt.denial
+    if call.amended is not None:
+        said["amended"] = {
+            "by": call.amended.by,
+            "proposed": call.amended.original_args,
+            "now": dict(call.args or {}),
+            "message": "a person changed the arguments: the outcome is that of the call as amended",
+        }
     if receipt.cached_from is not None:
         said["from_call"] = str(receipt.cached_from)
     return receipt.outcome.value, said, receipt.outcome is not Outcome.CONFIRMED

@@ -14,9 +14,10 @@ from engine.domain.policy import Kind
 from engine.domain.state import CallState, TurnState
 from engine.lifecycle.acts import alerts, execute, held_behind_twin, hold, queued, rejected, started
 from engine.lifecycle.builtins import perform
-from engine.lifecycle.held import continue_held
+from engine.lifecycle.held import by_standing, continue_held
 from engine.lifecycle.present import Present
 from engine.lifecycle.read_cache import cache_key, hit
+from engine.lifecycle.standing import covering
 from engine.lifecycle.steps import Execute, Record, Step
 from engine.policy import budgets
 from engine.policy.admission import admit
@@ -98,7 +99,7 @@ class Walk:
             case Builtin():
                 return self._sent() or self._after(perform(present, call, verdict))
             case Hold():
-                return self._sent() or self._after(Record(tuple(hold(call, verdict))))
+                return self._sent() or self._people(call, verdict)
             case Run():
                 return self._sent() or self._write(call, verdict)
 
@@ -135,6 +136,15 @@ class Walk:
             and sum(grant in start.grants for start in self.reads) >= uses
             for grant in verdict.grants
         )
+
+    def _people(self, call: CallState, verdict: Hold) -> Step | None:
+        """Held for people, unless they said yes to such calls before."""
+        standing = covering(self.present.state, verdict, self.present.now)
+        if standing and self.blocked:
+            return self._after(Record(tuple(queued(call, verdict))))
+        if standing:
+            return self._after(by_standing(self.present, self.turn, call, verdict, standing))
+        return self._after(Record(tuple(hold(self.present.state, call, verdict))))
 
     def _write(self, call: CallState, verdict: Run) -> Step | None:
         twin = held_behind_twin(self.present.state, call, verdict)

@@ -9,7 +9,8 @@ from engine.report.words import arguments, handles, many, moment, one_line, raw_
 
 def sentence(body: e.Body, state: RunState) -> str:
     """What happened, on one line. `state` is a fold of the same Run that is at least as far."""
-    return _of_call(body, state) or _of_run(body) or _of_model(body) or _of_outside(body)
+    said = _of_call(body, state) or _of_run(body) or _of_model(body) or _of_outside(body)
+    return said or arguments(body.model_dump(mode="json", exclude_defaults=True))
 
 
 def _of_run(body: e.Body) -> str:
@@ -79,7 +80,8 @@ def _of_call(body: e.Body, state: RunState) -> str:
         case e.ApprovalRequested():
             return f"{_named(body.call, state)} needs " + "; ".join(map(requirement, body.requirements))
         case e.ApprovalGiven():
-            return f"{_named(body.call, state)} approved for {', '.join(body.satisfies)}" + _because(
+            edits = f" as edited ({arguments(body.edits)})" if body.edits else ""
+            return f"{_named(body.call, state)} approved{edits} for {', '.join(body.satisfies)}" + _because(
                 body.because
             )
         case e.ApprovalRefused():
@@ -115,17 +117,27 @@ def _of_call(body: e.Body, state: RunState) -> str:
 def _of_outside(body: e.Body) -> str:
     match body:
         case e.CapabilityGranted():
-            limits = [f"until {moment(body.expires_at)}"] if body.expires_at else []
-            limits += [many(body.calls, "call")] if body.calls is not None else []
             call = f"{body.call} " if body.call else ""
             granted = (
                 f"{call}{body.capability}({arguments(body.params)}) granted by {body.by} as {body.grant}"
             )
-            return ", ".join([granted, *limits])
+            return _limited(granted, body)
         case e.GrantExpired():
             return f"grant {body.grant} ended: {body.because}"
         case e.GrantRevoked():
             return f"grant {body.grant} revoked" + _because(body.because)
+        case e.StandingGranted():
+            return _limited(
+                f"{body.grant}: {body.by} approves later calls of {body.tool}({arguments(body.args)}) too",
+                body,
+            )
+        case e.StandingEnded():
+            return f"standing approval {body.grant} ended: {body.because}" + _because(body.detail)
+        case e.ValueEndorsed():
+            said = f"{body.by} vouches for {body.arg} {one_line(body.value)} of {body.tool}"
+            return f"{body.endorsement}: {said}, until {moment(body.expires_at)}"
+        case e.EndorsementEnded():
+            return f"endorsement {body.endorsement} ended: {body.because}" + _because(body.detail)
         case e.SourceStateChanged():
             return f"source {body.source} is {body.state}" + _because(body.because)
         case e.StateUpdated():
@@ -138,6 +150,12 @@ def _of_outside(body: e.Body) -> str:
         case e.OperatorAlerted():
             return f"{body.code}: {one_line(body.message, 300)}"
     return ""
+
+
+def _limited(said: str, body: e.CapabilityGranted | e.StandingGranted) -> str:
+    limits = [f"until {moment(body.expires_at)}"] if body.expires_at else []
+    limits += [many(body.calls, "call")] if body.calls is not None else []
+    return ", ".join([said, *limits])
 
 
 def receipt(body: e.ReceiptRecorded, state: RunState) -> str:

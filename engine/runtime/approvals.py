@@ -1,12 +1,14 @@
-"""Owns what people decide about held calls: recorded with who, on what, and whether they were eligible.
+"""Owns what people decide about stored calls: recorded with who, on what, and whether they were eligible.
 
 An approval fits one stored call, by digest. Who may not decide changes nothing, and the attempt is recorded.
+Where decisions disagree: a refusal before an approval, an approval before a standing one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from engine.domain import events as e
 from engine.domain.actors import Actor
@@ -16,44 +18,49 @@ from engine.domain.errors import Refused, UsageError
 from engine.domain.ids import CallId, RunId
 from engine.domain.state import ApprovalState, CallState, RunState
 from engine.lifecycle.acts import capability_of
+from engine.lifecycle.standing import lasting, may_stand
+from engine.policy import eligibility
+from engine.policy.amendment import amended, amendment, not_declared
 from engine.ports import Clock, EventStore
 from engine.runtime.journal import Journal
+from engine.runtime.library import PolicyLibrary
 
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """The details of a yes. `edits` replace arguments that the policy lets an approver edit."""
+    """The details of a yes, as far as the policy lets an approver give them."""
 
     digest: str | None = None
     """What the reviewer saw; None: whatever is stored now."""
     edits: JsonObject | None = None
+    """Argument -> the value that it shall have."""
     endorses: tuple[str, ...] = ()
+    """Arguments whose values this person vouches for, in later calls of the tool too."""
     standing: bool = False
+    """The yes covers later calls of the tool with the same arguments."""
     because: str = ""
 
 
 def approve(
     store: EventStore,
     clock: Clock,
+    library: PolicyLibrary,
     run: RunId,
     call: CallId | str,
     by: Actor,
     decision: Approval,
 ) -> RunState:
-    """Records one person's yes. Raises Refused (with the attempt recorded) or UsageError for an unknown call."""
+    """Records one person's yes. Raises Refused (with the attempt recorded), UsageError for an unknown call or
+    for edits that do not fit the tool."""
     journal = Journal(store, run, clock)
     while True:
         state = journal.load()
         held = _held(journal, state, call, by, "approve")
         assert held.approval is not None
         eligible = eligible_rules(state, held.approval, by, clock)
-        if not eligible:
-            _decline(journal, call, by, "approve", _why_not(state, held.approval, by, clock))
-        if decision.digest is not None and decision.digest != held.approval.digest:
-            _decline(journal, call, by, "approve", "the stored call is another one than was shown")
-        fixed = _not_editable(held.approval, eligible, decision.edits or {})
-        if fixed:
-            _decline(journal, call, by, "approve", f"no rule lets an approver edit {', '.join(fixed)}")
+        objection = _objection(state, held.approval, eligible, by, decision, clock)
+        if objection:
+            _decline(journal, call, by, "approve", objection)
         journal.say(
             e.ApprovalGiven(
                 call=held.id,
@@ -61,22 +68,72 @@ def approve(
                 shown_digest=held.approval.shown_digest,
                 satisfies=eligible,
                 edits=decision.edits,
-                endorses=decision.endorses,
+                amendment=_amendment(library, state, held, by, decision.edits or {}),
+                endorses=tuple(path.removeprefix("args.") for path in decision.endorses),
                 standing=decision.standing,
                 because=decision.because,
             ),
             by,
         )
+        for body in list(lasting(journal.state, journal.state.calls[held.id], clock.now())):
+            journal.stage(body, actor=by)
         if journal.flush():
             return journal.state
+
+
+def _objection(
+    state: RunState,
+    approval: ApprovalState,
+    eligible: Sequence[str],
+    by: Actor,
+    decision: Approval,
+    clock: Clock,
+) -> str | None:
+    """Why this yes does not count, the person first, then what it asks for."""
+    needs = approval.requirements
+    if not eligible:
+        return eligibility.why_not(state.principal, needs, by, clock.now())
+    if decision.digest is not None and decision.digest != approval.digest:
+        return "the stored call is another one than was shown"
+    fixed = not_declared(needs, eligible, [*(decision.edits or {})], "edit")
+    if fixed:
+        return f"no rule lets an approver edit {_quoted(fixed)}"
+    names = [path.removeprefix("args.") for path in decision.endorses]
+    plain = not_declared(needs, eligible, names, "endorse")
+    if plain:
+        return f"no rule lets an approver endorse {_quoted(plain)}"
+    if decision.standing and not any(may_stand(need) for need in needs if need.rule in eligible):
+        return "no rule lets an approval stand for later calls"
+    return None
+
+
+def _amendment(
+    library: PolicyLibrary, state: RunState, held: CallState, by: Actor, edits: JsonObject
+) -> e.Amendment | None:
+    """The call as edited; None where nothing changes. Raises UsageError for a value that does not fit."""
+    if not edits:
+        return None
+    policy = library.policy(state.bundle)
+    spec = policy.tools.get(held.tool)
+    if spec is None or held.approval is None:
+        raise UsageError(f"the arguments of `{held.tool}` cannot be edited", remedy="approve or refuse it")
+    args = amended(spec, held.args or {}, edits)
+    if isinstance(args, str):
+        raise UsageError(
+            f"the edit does not fit: {args}", remedy="give values as the tool spec declares them"
+        )
+    if args == held.args:
+        return None
+    shown = held.approval.shown
+    return amendment(spec, state.principal, policy.digest, args, shown, edits, by.id)
 
 
 def refuse(
     store: EventStore, clock: Clock, run: RunId, call: CallId | str, by: Actor, because: str
 ) -> RunState:
-    """Records a no; the call is not executed, even if others approved it. Said twice, it is the same no.
+    """Records a no; the call is not executed, whatever approvals it has. Said twice, it is the same no.
 
-    Raises Refused or UsageError.
+    A call that nobody was asked about can be refused too, until it starts. Raises Refused or UsageError.
     """
     journal = Journal(store, run, clock)
     while True:
@@ -84,114 +141,91 @@ def refuse(
         if _refused_before(state, call):
             return state
         held = _held(journal, state, call, by, "refuse")
-        assert held.approval is not None
-        if not may_refuse(state, held.approval, by):
+        if not eligibility.may_refuse(state.principal, _roles(state, held), by):
             _decline(journal, call, by, "refuse", "none of the roles that may decide it")
         journal.say(e.ApprovalRefused(call=held.id, because=because), by)
-        for body in refused(journal.state.calls[held.id]):
+        for body in _refused(held, f"refused by {by.id}: {because}".rstrip(": ")):
             journal.stage(body)
         if journal.flush():
             return journal.state
 
 
-def refused(call: CallState) -> Sequence[e.Body]:
-    """What follows at once from a refusal or an expiry: the call is known not to be executed."""
-    because = call.approval.because if call.approval else ""
+def _refused(call: CallState, because: str) -> list[e.Body]:
+    """What follows at once: the call is known not to be executed."""
     if call.held == "capability":
         return [e.CapabilityDenied(call=call.id, capability=capability_of(call), because=because)]
     return [
         e.ReceiptRecorded(
-            call=call.id, tool=call.tool, outcome=Outcome.NOT_EXECUTED, settled_by="host", detail=because
+            call=call.id,
+            tool=call.tool,
+            outcome=Outcome.NOT_EXECUTED,
+            settled_by="host",
+            detail=because,
+            denial="refused",
         )
     ]
 
 
 def _refused_before(state: RunState, call: CallId | str) -> bool:
-    named = call if isinstance(call, CallId) else CallId.parse(call)
-    found = state.calls.get(named) if named else None
-    return found is not None and found.approval is not None and found.approval.decided == "refused"
+    found = _named(state, call)
+    if found is None:
+        return False
+    asked = found.approval is not None and found.approval.decided == "refused"
+    return asked or (found.receipt is not None and found.receipt.denial == "refused")
 
 
-def _not_editable(approval: ApprovalState, eligible: Sequence[str], edits: JsonObject) -> list[str]:
-    """Arguments that none of the rules under which this person decides lets an approver edit."""
-    allowed = {
-        name.removeprefix("args.")
-        for need in approval.requirements
-        if need.rule in eligible
-        for name in need.edit
-    }
-    return [f"`{name}`" for name in edits if name not in allowed]
+def _roles(state: RunState, call: CallState) -> set[str]:
+    """Roles that may refuse it: of its approvers, or of those whose standing approval might cover it."""
+    if call.approval is not None:
+        return {role for need in call.approval.requirements for role in need.roles}
+    stands = (each for each in state.standing.values() if each.tool == call.tool and not each.ended)
+    return {role for each in stands for role in each.roles}
 
 
 def eligible_rules(state: RunState, approval: ApprovalState, by: Actor, clock: Clock) -> tuple[str, ...]:
     """The rules for which this person's yes counts now."""
-    return tuple(
-        need.rule
-        for need in approval.requirements
-        if _objection(state, need, by) is None and clock.now() <= need.expires_at
-    )
+    return eligibility.eligible(state.principal, approval.requirements, by, clock.now())
 
 
-def may_refuse(state: RunState, approval: ApprovalState, by: Actor) -> bool:
-    """Whoever may approve may refuse, and so may the person for whom the Run works."""
-    if state.principal is not None and by.id == state.principal.id:
-        return True
-    return any(set(need.roles) & set(by.roles) for need in approval.requirements)
-
-
-def _objection(state: RunState, need: e.Requirement, by: Actor) -> str | None:
-    requester = state.principal.id if state.principal else ""
-    if not by.id:
-        return "no identity"
-    if need.roles and not set(need.roles) & set(by.roles):
-        return f"needs role {' or '.join(need.roles)}"
-    if need.same_principal and by.id != requester:
-        return f"only `{requester}` may"
-    if need.not_requester and by.id == requester:
-        return "the requester may not approve it"
-    if need.signed and by.issuer in ("", "local"):
-        return "needs a signed identity"
-    return None
-
-
-def _why_not(state: RunState, approval: ApprovalState, by: Actor, clock: Clock) -> str:
-    if all(clock.now() > need.expires_at for need in approval.requirements):
-        return "expired"
-    objections = [_objection(state, need, by) for need in approval.requirements]
-    return "not eligible: " + "; ".join(dict.fromkeys(said for said in objections if said))
+def _named(state: RunState, call: CallId | str) -> CallState | None:
+    named = call if isinstance(call, CallId) else CallId.parse(call)
+    return state.calls.get(named) if named else None
 
 
 def _held(
     journal: Journal, state: RunState, call: CallId | str, by: Actor, decision: e.DecisionWord
 ) -> CallState:
-    """The held call that is meant. Decisions about calls that do not wait are recorded and refused."""
-    named = call if isinstance(call, CallId) else CallId.parse(call)
-    found = state.calls.get(named) if named else None
+    """The call that is meant. Decisions about calls that do not wait for them are recorded and refused."""
+    found = _named(state, call)
     if found is None:
         _decline(journal, call, by, decision, "no such call")
-        raise UsageError(f"Run `{state.run}` has no call `{call}`", remedy="`agentctl approvals` lists them")
     if state.ending is not None or state.cancel_requested is not None:
         _decline(journal, call, by, decision, f"run {state.ending[0] if state.ending else 'cancelled'}")
-    if found.approval is None or not found.open or not _undecided(found, decision):
+    if not found.open or not _undecided(found, decision):
         _decline(journal, call, by, decision, _state_of(found))
     return found
 
 
 def _undecided(call: CallState, decision: e.DecisionWord) -> bool:
-    """Open for this decision: a no also reaches a call that was approved and has not started."""
-    assert call.approval is not None
-    if decision == "refuse" and call.approval.decided == "approved":
-        return call.status is CallStatus.HELD
-    return not call.approval.decided
+    """Open for this decision: a no also reaches a call that nobody was asked about, or that was approved."""
+    if decision == "refuse":
+        return call.status in (CallStatus.HELD, CallStatus.PROPOSED) and call.host is None
+    return call.approval is not None and not call.approval.decided
 
 
 def _state_of(call: CallState) -> str:
-    if call.approval is None:
-        return "it does not wait for an approval"
-    return f"it was {call.approval.decided or 'settled'} already"
+    if call.approval is not None:
+        return f"it was {call.approval.decided or 'settled'} already"
+    if call.status is CallStatus.STARTED or call.receipt is not None:
+        return "it was not asked about, and has started"
+    return "it does not wait for an approval"
 
 
-def _decline(journal: Journal, call: CallId | str, by: Actor, decision: e.DecisionWord, why: str) -> None:
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _decline(journal: Journal, call: CallId | str, by: Actor, decision: e.DecisionWord, why: str) -> NoReturn:
     """Records the attempt, then raises Refused."""
     while True:
         named = clean_text(str(call)[:100])[0]

@@ -31,7 +31,7 @@ from engine.runtime.fleet import AT_ONCE, Fleet
 from engine.runtime.journal import Observer
 from engine.runtime.library import PolicyLibrary
 from engine.runtime.masking import masked_object
-from engine.runtime.start import Beginning, check_prices, start_run
+from engine.runtime.start import Beginning, check_engine, check_prices, start_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,8 @@ class Parts:
     """Values that must never enter the log."""
     meter: InputMeter | None = None
     """Counts a request near a budget; without one, estimates stand."""
+    instead: str = ""
+    """A model that proposes instead of the one that a Run recorded; empty: none."""
 
 
 class Runtime:
@@ -165,8 +167,16 @@ class Runtime:
         return Driver(
             parts.store, parts.gateway, parts.executor, parts.clock, self._library, parts.owner,
             observers=observers, on_text=on_text, crash_point=crash_point,
-            secrets=parts.secrets, meter=parts.meter, commits=commits,
+            secrets=parts.secrets, meter=parts.meter, commits=commits, model=parts.instead,
         )  # fmt: skip
+
+    def check(self, run: RunId) -> None:
+        """Raises UsageError where this Runtime cannot drive the Run: handlers that are not there, a model that the
+        Run's money budget cannot be kept with; NotBuiltYet and PolicyInvalid for its policy."""
+        state = self.state(run)
+        policy = self._library.policy(state.bundle)
+        check_engine(policy, self._parts.executor)
+        check_prices(policy, self._parts.gateway, self._parts.instead or state.model)
 
     def drive_sync(self, run: RunId, *, observers: Iterable[Observer] = ()) -> Driven:
         """`drive` for callers without an event loop."""
@@ -211,7 +221,7 @@ class Runtime:
         if self._parts.secrets is not None:
             edits = None if said.edits is None else masked_object(said.edits, self._parts.secrets)
             said = replace(said, edits=edits, because=self._masked(said.because))
-        return approvals.approve(self._parts.store, self._parts.clock, run, call, by, said)
+        return approvals.approve(self._parts.store, self._parts.clock, self._library, run, call, by, said)
 
     def refuse(self, run: RunId, call: CallId | str, *, by: Actor, because: str = "") -> RunState:
         return approvals.refuse(self._parts.store, self._parts.clock, run, call, by, self._masked(because))
