@@ -21,6 +21,7 @@ LINES_AT_MOST = 450
 
 LONGER = {
     "engine/domain/events.py": (760, "the audit format is read as one list"),
+    "engine/domain/state.py": (500, "what a log folds to is read as one shape"),
     "engine/domain/policy.py": (520, "the policy model is read as one tree"),
 }
 """Files that may be longer, up to which length, and why."""
