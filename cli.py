@@ -27,12 +27,20 @@ MODULES = {
 }
 
 
+def _version(context: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked:
+        click.echo(f"agentctl {version()}")
+        context.exit()
+
+
 @click.group(
     cls=Commands,
     modules=MODULES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(version(), prog_name="agentctl")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
+)
 @click.option("--debug", is_flag=True, help="Print the traceback of a fault of agentctl.")
 def main(debug: bool) -> None:
     """A runtime for tool-using agents: permissions in YAML, facts in an append-only event log."""

@@ -6,8 +6,6 @@ Names are loaded when they are first used, so that importing `engine` costs noth
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as _installed
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -73,7 +71,10 @@ def __getattr__(name: str) -> Any:
 
 def version() -> str:
     """The installed version of agentctl; `0` where it runs from a bare checkout."""
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as installed
+
     try:
-        return _installed("agentctl")
+        return installed("agentctl")
     except PackageNotFoundError:
         return "0"

@@ -11,7 +11,8 @@ import click
 
 from engine.commands.driving import Surface, announce, drive
 from engine.commands.given import actor_of
-from engine.commands.reading import db_option, opened, read_run, this_project
+from engine.commands.project import this_project
+from engine.commands.reading import db_option, opened, read_run
 from engine.domain.actors import Actor
 from engine.domain.errors import ClaimHeld, Refused
 from engine.domain.ids import RunId
@@ -64,6 +65,7 @@ def continued(acting: Acting, *, as_json: bool, quiet: bool, by: Actor | None = 
     """Drives the Run on. Whoever is named in `local` or acted just now may answer at the prompts."""
     if by is None and acting.project.local is not None:
         by = acting.actor(None, ())
+    acting.runtime.check(acting.run)
     surface = Surface(as_json, quiet, db_option(acting.db), by)
     announce(surface, acting.state)
     return drive(acting.runtime, acting.run, surface)

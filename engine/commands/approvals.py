@@ -14,7 +14,7 @@ MOST = 1000
 @click.argument("run", metavar="[RUN]", required=False)
 @store_options
 def approvals_command(run: str | None, db: str | None, as_json: bool) -> int:
-    """List the calls that wait for an approval, of RUN or of every Run."""
+    """List what waits for an approval, in one Run or in all."""
     from engine.commands.reading import db_option, opened, read_run
     from engine.report.forms import dumps
     from engine.report.waiting import Ways, approval_lines, approvals_json, open_approvals

@@ -26,7 +26,7 @@ def cancel_command(
     db: str | None,
     as_json: bool,
 ) -> int:
-    """End RUN: what is open is settled, what was done and can be undone is undone, then it is cancelled.
+    """Cancel a Run. What is open is settled, what was done and can be undone is undone.
 
     Exits 0 where the Run is cancelled, as asked.
     """

@@ -54,7 +54,7 @@ class Commands(click.Group):
         given: list[str] = list(sys.argv[1:] if words is None else words)
         _never_fail_to_print()
         try:
-            code = super().main(given, **{"prog_name": "agentctl", **kwargs, "standalone_mode": False})
+            code = super().main(given, **{**kwargs, "prog_name": "agentctl", "standalone_mode": False})
         except (KeyboardInterrupt, click.Abort):
             code = interrupted()
         except Exception as error:  # noqa: BLE001 - the one place where every error gets its words and its code

@@ -25,7 +25,7 @@ FILES = {
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def init_command(folder: Path, as_json: bool) -> int:
-    """Write a smallest working agent into DIR: policy, tool spec, a Python tool, a script, a test."""
+    """Write a smallest working agent. DIR gets a policy, a tool spec, a Python tool, a script, a test."""
     from engine.domain.errors import SourceError
     from engine.report.forms import dumps
 

@@ -17,7 +17,11 @@ CLEAN, FINDINGS, NOTHING_CHECKED = 0, 1, 3
 @click.command("lint")
 @click.argument("paths", metavar="PATHS…", nargs=-1, required=True)
 @click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="How findings are printed."
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "sarif", "github"]),
+    default="text",
+    help="How findings are printed.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("--pedantic", is_flag=True, help="Warnings that are only likely count for the exit code too.")
@@ -26,7 +30,7 @@ CLEAN, FINDINGS, NOTHING_CHECKED = 0, 1, 3
 def lint_command(
     paths: tuple[str, ...], form: str, as_json: bool, pedantic: bool, certain: bool, audit: bool
 ) -> int:
-    """Check files and folders: every fault with its place and how to mend it.
+    """Check policies, tools and tests. Every fault is shown with its place and how to mend it.
 
     Exits 0 if nothing is wrong (notes do not count), 1 on errors and warnings, 2 if a path cannot be read,
     3 if there was nothing to check.
@@ -34,7 +38,8 @@ def lint_command(
     from engine.domain.diagnostics import Confidence
     from engine.domain.diagnostics import Diagnostic as Found
     from engine.policy.linter import lint
-    from engine.report.findings import RENDERERS, Checked, counts_for_exit
+    from engine.report.findings import Checked, counts_for_exit
+    from engine.report.formats import FORMATS
     from engine.report.words import PLAIN
 
     levels, faults = _project()
@@ -44,7 +49,7 @@ def lint_command(
     checked = Checked(
         tuple(found), report.texts, report.files, report.rules, report.conditions, len(report.silenced)
     )
-    click.echo(RENDERERS["json" if as_json else form](checked, PLAIN))
+    click.echo(FORMATS["json" if as_json else form](checked, PLAIN))
     if report.files == 0:
         click.echo(f"nothing was checked: no `*.yaml` in {', '.join(paths)}", err=True)
         return NOTHING_CHECKED
@@ -53,7 +58,7 @@ def lint_command(
 
 def _project() -> tuple[Mapping[str, LevelPart], Sequence[Diagnostic]]:
     """The levels of the project file, or its faults: they are findings too."""
-    from engine.commands.reading import this_project
+    from engine.commands.project import this_project
     from engine.domain.errors import PolicyInvalid
 
     try:

@@ -25,7 +25,7 @@ def log_command(
     db: str | None,
     as_json: bool,
 ) -> int:
-    """Print the events of RUN in order, one a line; options of one name widen, different ones narrow."""
+    """Print the events of a Run in order. Options of one name widen, different ones narrow."""
     from engine.commands.reading import opened, read_run
     from engine.domain.events import BODIES
     from engine.report.forms import dumps, event_json

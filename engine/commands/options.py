@@ -19,7 +19,7 @@ def store_options(function: F) -> F:
 
 
 def identity_options(function: F) -> F:
-    """`--as`, `--role`, `--attr`: who acts; each overrides `local` of agentctl.yaml."""
+    """`--as`, `--role`, `--attr`: who acts; `local` of agentctl.yaml says who that is where nobody else is named."""
     function = click.option(
         "--attr", "attrs", metavar="K=V", multiple=True, help="An attribute of who acts."
     )(function)

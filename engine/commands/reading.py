@@ -5,24 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.commands.given import run_of
+from engine.commands.project import this_project
 from engine.domain import events as e
 from engine.domain.errors import AgentctlError
 from engine.domain.policy import Budgets, Policy
 from engine.domain.state import RunState
 from engine.policy import budgets
-from engine.policy.documents.project import Project, load_project
 from engine.ports import EventStore
 
 if TYPE_CHECKING:
     from engine.runtime.library import PolicyLibrary
-
-
-def this_project() -> Project:
-    return load_project(Path.cwd())
 
 
 @contextmanager

@@ -28,7 +28,7 @@ def refuse_command(
     db: str | None,
     as_json: bool,
 ) -> int:
-    """Refuse CALL (such as 3.1) of RUN: it is not executed, and the model is told."""
+    """Refuse one held call. CALL is named like 3.1; it is not executed, and the model is told."""
     from engine.commands.acting import driven_on, to_act
     from engine.commands.given import call_of
 

@@ -26,7 +26,7 @@ def reply_command(
     db: str | None,
     as_json: bool,
 ) -> int:
-    """Answer the open question of RUN, or say something to it, and continue it."""
+    """Answer a Run and continue it: the open question, or anything else there is to say."""
     from engine.commands.acting import driven_on, to_act
     from engine.domain.errors import UsageError
 

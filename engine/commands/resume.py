@@ -12,7 +12,7 @@ from engine.commands.options import drive_options, run_argument, store_options
 @drive_options
 @store_options
 def resume_command(run: str, model: str | None, quiet: bool, db: str | None, as_json: bool) -> int:
-    """Continue RUN from durable facts, with the model that it recorded unless --model names another."""
+    """Continue a Run from its log, with the model that it recorded unless --model names another."""
     from engine.commands.acting import continued, to_act
 
     with to_act(run, db, model=model) as acting:

@@ -40,14 +40,15 @@ def run_command(
     db: str | None,
     as_json: bool,
 ) -> int:
-    """Start a Run: POLICY says what is allowed, QUESTION is the first input (`-` reads it from stdin).
+    """Start a Run and drive it. POLICY says what is allowed, QUESTION is the first input (`-`: stdin).
 
     Prints what happens as it happens, at the end what was published and what the ledger says of every call.
     """
     from engine.bootstrap import load_policy, open_runtime
     from engine.commands.driving import Surface, announce, drive
     from engine.commands.given import grants_of, principal_of, task_of
-    from engine.commands.reading import db_option, this_project
+    from engine.commands.project import this_project
+    from engine.commands.reading import db_option
 
     project = this_project()
     compiled = load_policy(policy, project, overlays=overlays)

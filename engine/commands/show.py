@@ -11,7 +11,7 @@ from engine.commands.options import run_argument, store_options
 @run_argument
 @store_options
 def show_command(run: str, db: str | None, as_json: bool) -> int:
-    """Show RUN: status, principal, task, budgets used, calls, effects, publications, what it waits for."""
+    """Show how a Run stands. Status, principal, task, budgets, calls, effects, publications, what it waits for."""
     from engine.commands.reading import budgets_of, db_option, opened, read_run
     from engine.report.forms import dumps
     from engine.report.standing import run_json, run_lines

@@ -21,7 +21,7 @@ _HEAD = re.compile(r"(\d{1,12}):([0-9a-f]{64})")
 @click.option("--witness", metavar="SEQ:HASH", help="A head of this Run that was written down elsewhere.")
 @store_options
 def verify_command(run: str, witness: str | None, db: str | None, as_json: bool) -> int:
-    """Check that nobody changed the log of RUN. Prints the head: kept elsewhere, it is a witness for later."""
+    """Check that nobody changed a log. Prints the head: kept elsewhere, it is a witness for later."""
     from engine.commands.given import run_of
     from engine.commands.reading import opened
     from engine.report.forms import dumps

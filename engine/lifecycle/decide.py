@@ -170,7 +170,7 @@ class Decider:
         start = e.ModelAttemptStarted(
             turn=len(state.turns) + 1,
             attempt=state.attempts + 1,
-            model=state.model if self._outlook.free else use.id,
+            model=self._outlook.model if self._outlook.free else use.id,
             contract=contract.digest,
             epoch=state.epoch,
             reserved=reserved,
@@ -199,7 +199,8 @@ class Decider:
             id_ for (of, number), id_ in self._tried.items() if of == turn and number <= state.attempts
         )
         model = self.policies[0].model
-        primary = ModelUse(state.model) if self._outlook.free else _named_use(model.primary, state.model)
+        named = self._outlook.model
+        primary = ModelUse(named) if self._outlook.free else _named_use(model.primary, named)
         uses = [primary, *(() if self._outlook.free else model.fallbacks)]
         failure = state.last_failure
         if failure is None or not tries:

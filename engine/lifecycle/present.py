@@ -42,6 +42,11 @@ class Outlook(Protocol):
     def price(self, use: ModelUse, input_tokens: int, output_tokens: int) -> Decimal | None: ...
 
     @property
+    def model(self) -> str:
+        """What proposes: the model that the Run recorded, unless this drive names another."""
+        ...
+
+    @property
     def free(self) -> bool:
         """True for models that play back proposals."""
         ...

@@ -63,7 +63,8 @@ def sources_of(body: e.OutputPublished, state: RunState) -> list[JsonObject]:
 
 def _source(source: JsonObject) -> str:
     part = f"#{source['span']}" if source["span"] else ""
-    as_of = f", as of {source['as_of']}" if source["as_of"] else ""
+    day = str(source["as_of"] or "").removesuffix("T00:00:00Z")
+    as_of = f", as of {day}" if day else ""
     read = f"{source['tool']} {source['call']}"
     return (
         f"  {source['number']:>2}  {source['kind']} {one_line(str(source['id']), 100)}{part}{as_of} ({read})"

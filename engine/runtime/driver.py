@@ -82,7 +82,9 @@ class Driver:
         meter: InputMeter | None = None,
         commits: CommitQueue | None = None,
         may_ask: Callable[[], bool] | None = None,
+        model: str = "",
     ) -> None:
+        self._model = model
         self._may_ask = may_ask
         self._meter = meter
         self._commits = commits
@@ -174,8 +176,9 @@ class Driver:
         journal.load()
         find = self._secrets.find if self._secrets is not None else None
         view = View(
-            self._library, self._gateway, journal, journal.read_result, self._count, find, self._meter
-        )
+            self._library, self._gateway, journal, journal.read_result, self._count, find, self._meter,
+            self._model,
+        )  # fmt: skip
         while True:
             view.refresh(journal)
             step = view.decider.next_step(journal.state, self._clock.now())

@@ -70,7 +70,9 @@ class View:
         count: Count,
         secrets: SecretFinder | None,
         meter: InputMeter | None = None,
+        model: str = "",
     ) -> None:
+        self._named = model
         self._library = library
         self._gateway = gateway
         self._read_result = read_result
@@ -87,7 +89,8 @@ class View:
     def refresh(self, journal: Journal) -> None:
         """Called before each step; cheap where nothing changed."""
         state = journal.state
-        self._free = state.model.startswith(PLAYED)
+        self.model = self._named or state.model
+        self._free = self.model.startswith(PLAYED)
         bundles = (state.bundle, *state.restricted_by.values())
         if bundles != self._bundles:
             self._policies = [self._library.policy(bundle) for bundle in bundles]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -21,6 +23,20 @@ SLOW = """\
   - calls:
       - {tool: publish_answer, args: {text: "In 1871 [[<< handle('note', 'lighthouse') >>#p2]]."}}
       - {tool: finish}
+"""
+
+
+POLICY = "policies/notes.policy.yaml"
+ASKS = """\
+  - calls: [{tool: ask_user, args: {question: "Which lighthouse?"}}]
+  - calls: [{tool: search_notes, args: {words: "lighthouse"}}]
+  - calls: [{tool: read_note, args: {note: lighthouse}}]
+  - calls:
+      - {tool: publish_answer, args: {text: "In 1871 [[<< handle('note', 'lighthouse') >>#p2]]."}}
+      - {tool: finish}
+"""
+MEMO = """\
+  - calls: [{tool: request_capability, args: {capability: documents, collection: internal_memo}}]
 """
 
 
@@ -90,3 +106,57 @@ def test_a_reader_that_goes_away_is_no_fault(notes: Path, agentctl: Ask) -> None
     process.stderr.close()
     assert process.wait(timeout=30) in (0, 130)
     assert not list((notes / ".agentctl").glob("fault-*"))
+
+
+def test_a_run_is_not_driven_where_its_handlers_are_missing(notes: Path, agentctl: Ask) -> None:
+    (notes / "asks.script.yaml").write_text(f"agentctl: script/v1\nturns:\n{ASKS}", encoding="utf-8")
+    run = agentctl("run", POLICY, "When?", "--model", "scripted/asks.script.yaml").run
+    (notes / "tools/notes.py").rename(notes / "tools/other.py")
+    process = start(notes, "resume", run)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "tools cannot be run" in err
+
+
+def at_a_terminal(folder: Path, answers: dict[str, str], *words: str) -> tuple[int, str]:
+    """Runs a command on a terminal of its own; types each answer once its prompt is seen."""
+    terminal, side = pty.openpty()
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", "NO_COLOR": ""}
+    command = [sys.executable, str(ROOT / "cli.py"), *words]
+    process = subprocess.Popen(
+        command, cwd=folder, env=env, stdin=side, stdout=side, stderr=side, close_fds=True
+    )
+    os.close(side)
+    seen = ""
+    with contextlib.suppress(OSError):  # a closed terminal is the end
+        while chunk := os.read(terminal, 4096):
+            seen += chunk.decode("utf-8", "replace")
+            for prompt in [prompt for prompt in answers if prompt in seen]:
+                os.write(terminal, f"{answers.pop(prompt)}\n".encode())
+    os.close(terminal)
+    return process.wait(timeout=60), seen
+
+
+def test_a_question_is_answered_at_the_prompt(notes: Path) -> None:
+    (notes / "asks.script.yaml").write_text(f"agentctl: script/v1\nturns:\n{ASKS}", encoding="utf-8")
+    answers = {"reply (empty: later)": "The one on the point"}
+    code, seen = at_a_terminal(notes, answers, "run", POLICY, "When?", "--model", "scripted/asks.script.yaml")
+    assert code == 0, seen
+    assert "\x1b[32m✓" in seen
+    assert "== answer ==" in seen
+
+
+def test_an_approval_is_decided_at_the_prompt_only_by_who_may(fund: Path) -> None:
+    (fund / "memo.script.yaml").write_text(f"agentctl: script/v1\nturns:\n{MEMO}", encoding="utf-8")
+    policy = "policies/fund-research.policy.yaml"
+    code, seen = at_a_terminal(fund, {}, "run", policy, "Why?", "--model", "scripted/memo.script.yaml")
+    assert (code, "approve?" in seen) == (5, False), seen
+    found = RUN.search(seen)
+    assert found is not None
+    answers = {"approve?": "y", "reply (empty: later)": ""}
+    path = fund / "agentctl.yaml"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("id: a1", "id: c1").replace("[analyst]", "[compliance]"), encoding="utf-8")
+    code, seen = at_a_terminal(fund, answers, "resume", found[0])
+    assert code == 5, seen
+    assert "granted by c1" in seen

@@ -188,8 +188,9 @@ def test_task_fields_are_typed_over_the_defaults(
 
 def test_who_runs_it_comes_from_the_flags_over_the_project_file(fund: Path, agentctl: Ask) -> None:
     said = agentctl(
-        "run", FUND, QUESTION, "--model", script(fund, MEMO), "--as", "a2", "--attr", "desk=wealth"
-    )
+        "run", FUND, QUESTION, "--model", script(fund, MEMO), "--as", "a2", "--role", "analyst",
+        "--attr", "desk=wealth",
+    )  # fmt: skip
     started = agentctl("log", said.run, "--kind", "RunStarted", "--json").lines[0]
     assert started["principal"]["id"] == "a2"
     assert started["principal"]["attrs"] == {"desk": "wealth"}
@@ -215,3 +216,12 @@ def test_the_log_is_filtered_by_kind_tool_and_outcome(notes: Path, agentctl: Ask
     assert kinds("--outcome", "committed") == ["OutputPublished"]
     assert kinds("--kind", "RunStarted", "--kind", "RunCompleted") == ["RunStarted", "RunCompleted"]
     assert kinds("--outcome", "unknown") == []
+
+
+def test_resume_goes_on_with_the_recorded_model_or_with_another(notes: Path, agentctl: Ask) -> None:
+    run = agentctl("run", NOTES, "When?", "--model", "anthropic/claude-sonnet-4-5-20250929").run
+    assert agentctl("resume", run).code == 2
+    said = agentctl("resume", run, *NOTES_DEMO)
+    assert said.code == 0
+    turns = agentctl("log", run, "--kind", "ModelAttemptStarted", "--json").lines
+    assert {turn["model"] for turn in turns} == {"anthropic/claude-sonnet-4-5-20250929", NOTES_DEMO[1]}
