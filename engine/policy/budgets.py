@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from datetime import timedelta
 from decimal import Decimal
@@ -12,19 +12,6 @@ from engine.domain.events import Reservation
 from engine.domain.facts import Value
 from engine.domain.policy import Budgets, ModelUse, Policy
 from engine.domain.state import Spent
-from engine.domain.types import TypeName, ValueType
-
-_INT: Final = ValueType(TypeName.INT)
-TYPES: Final[Mapping[str, ValueType]] = {
-    "turns": _INT,
-    "cost_usd": ValueType(TypeName.DECIMAL),
-    "wall_time": ValueType(TypeName.DURATION),
-    "calls": _INT,
-    "tokens_input": _INT,
-    "tokens_output": _INT,
-    "questions_to_user": _INT,
-}
-"""`run.budget_left.<name>` and its type; one that the policy does not state is absent."""
 
 DEFAULT_OUTPUT_TOKENS: Final = 4096
 """Reserved for an answer where the policy names no `max_output_tokens`."""

@@ -14,8 +14,6 @@ from engine.policy.schema import object_schema, schema_of
 FINISH: Final = "finish"
 ASK_USER: Final = "ask_user"
 REQUEST_CAPABILITY: Final = "request_capability"
-RESERVED: Final = frozenset({FINISH, ASK_USER, REQUEST_CAPABILITY})
-"""Names that no tool of a policy may have; nor may one begin with `publish_`."""
 
 _QUESTION: Final = ValueType(TypeName.TEXT, max_len=2000)
 _REASON: Final = ValueType(TypeName.TEXT, max_len=500)

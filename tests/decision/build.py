@@ -44,9 +44,9 @@ from engine.domain.policy import (
 )
 from engine.domain.state import EvidenceState, GrantState, RunState, SliceState, TurnState
 from engine.domain.types import Field, Trust, TypeName, ValueType
-from engine.policy.budgets import TYPES
 from engine.policy.conditions import APPROVE_ROOTS, BASE_ROOTS, GATE_ROOTS, RULE_ROOTS, compile_condition
 from engine.policy.conditions.environment import Environment, ParamShape, ToolShape
+from engine.policy.names import BUDGETS
 
 NOW = datetime(2026, 6, 30, 12, tzinfo=UTC)
 PLACE = Location("p.policy.yaml", 1, 1)
@@ -168,7 +168,7 @@ class Build:
             sources=("filings",),
             capabilities=self.capabilities,
             limits={"cap": INT},
-            budgets=TYPES,
+            budgets=BUDGETS,
             labels=("confidential",),
             outputs=tuple(self.outputs),
             tools=shapes,

@@ -12,7 +12,6 @@ import pytest
 from engine.domain.errors import PolicyInvalid, SourceError
 from engine.domain.policy import Effect, Policy
 from engine.domain.types import ArgClass
-from engine.policy import budgets, builtin, names
 from engine.policy.compiler import STAGES, compile_policy, load_policy
 from tests.policy.examples import OVERLAY, POLICIES, ROOT, TOOLS, changed, compiled, texts
 
@@ -170,14 +169,6 @@ def test_conditions_are_compiled_where_they_stand() -> None:
     assert rule.effect is Effect.ALLOW
     assert rule.when is not None
     assert rule.when.reads == {"args.collection", "grant.documents.collection"}
-
-
-def test_the_names_of_the_host_are_those_that_the_host_uses() -> None:
-    assert names.HOST_TOOLS == builtin.RESERVED
-    assert dict(names.BUDGETS) == dict(budgets.TYPES)
-
-
-# --- many faults ------------------------------------------------------------------------------------------
 
 
 def test_a_fault_of_shape_silences_no_finding_about_the_rest_of_the_file() -> None:
