@@ -38,6 +38,7 @@ class RunFacts:
         return all(call == self.run.finish_call for call in self.run.open_calls)
 
     def no_pending_approvals(self) -> bool:
+        """Nobody still has to decide about a held call."""
         return not any(
             self.run.calls[call].status is CallStatus.HELD and self.run.calls[call].waits_for
             for call in self.run.open_calls
@@ -45,6 +46,7 @@ class RunFacts:
         )
 
     def no_unknown_effects(self) -> bool:
+        """The outcome of every effect is known."""
         return not self.run.unknown_calls
 
     def run_may_end(self) -> bool:
