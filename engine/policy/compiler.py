@@ -14,6 +14,7 @@ from engine.domain.errors import PolicyInvalid
 from engine.domain.policy import Policy
 from engine.policy.files import DEPLOYMENT, DiskFiles, Files, MemoryFiles
 from engine.policy.model import Model
+from engine.policy.stages.cases import cases
 from engine.policy.stages.link import link
 from engine.policy.stages.read import read
 from engine.policy.stages.references import references
@@ -27,6 +28,7 @@ STAGES: Final[Mapping[str, Stage]] = {
     "references": references,
     "types": types,
     "link": link,
+    "cases": cases,
 }
 
 

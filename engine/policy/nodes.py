@@ -143,6 +143,13 @@ def data(node: Node) -> Any:
     return found
 
 
+def plain(value: Any) -> Any:
+    """The same data in plain dicts and lists: what a document keeps as `Any` still remembers its nodes."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, list) else value
+
+
 def walk(node: Node, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Node]]:
     """Every node with its path, parents first, in file order."""
     yield path, node
