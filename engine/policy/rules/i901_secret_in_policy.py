@@ -13,15 +13,17 @@ from engine.policy.rules import FourAnswers, Rule
 from engine.policy.rules.examples import base
 from engine.policy.source import Document
 
+_MIXED: Final = r"(?=[^\s\"',}]*\d)(?=[^\s\"',}]*[A-Za-z])"
 _SECRET: Final = re.compile(
-    r"(?P<key>\b(?:sk|rk|pk)[-_](?:ant-|proj-|live_|test_)?[A-Za-z0-9_-]{20,}"
+    r"(?P<key>\b(?:sk|rk|pk)[-_](?:ant-|proj-|live_|test_)?" + _MIXED + r"[A-Za-z0-9_-]{20,}"
     r"|\bgh[pousr]_[A-Za-z0-9]{30,}|\bgithub_pat_\w{40,}|\bglpat-[\w-]{20,}|\bxox[abeprs]-[\w-]{10,}"
     r"|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[\w-]{35}|\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]+"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----"
     r"|\b[a-z][a-z0-9+]*://[^\s/:@\"']+:(?P<password>[^\s/@\"'{$]{4,})@"
-    r"|(?i:\bbearer +)[A-Za-z0-9_.=+/-]{16,}"
-    r"|(?i:[\"']?\b(?:\w+_)?(?:password|passwd|secret|token|api_?key|credentials?)[\"']?[:=] *)"
-    r"[\"']?(?=[^\s\"',}]*\d)(?=[^\s\"',}]*[A-Za-z])[^\s\"',{}$]{16,})"
+    r"|(?i:\bbearer +)" + _MIXED + r"[A-Za-z0-9_.=+/-]{16,}"
+    r"|(?i:\b(?:\w+_)?(?:password|passwd|secret|token|api_?key|credentials?)[\"']?[:=] *)[\"']?"
+    + _MIXED
+    + r"[^\s\"',{}$]{16,})"
 )
 
 
