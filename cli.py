@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from engine import version
 from engine.commands.group import Commands
+from engine.domain.version import version
 
 MODULES = {
     name: f"engine.commands.{name}"

@@ -67,14 +67,3 @@ def __getattr__(name: str) -> Any:
     if home is None:
         raise AttributeError(f"module 'engine' has no attribute {name!r}")
     return getattr(import_module(home), name)
-
-
-def version() -> str:
-    """The installed version of agentctl; `0` where it runs from a bare checkout."""
-    from importlib.metadata import PackageNotFoundError
-    from importlib.metadata import version as installed
-
-    try:
-        return installed("agentctl")
-    except PackageNotFoundError:
-        return "0"

@@ -20,7 +20,7 @@ _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 def as_sarif(checked: Checked, style: Style = PLAIN) -> str:  # noqa: ARG001 - the signature of a renderer
     """One run with every finding, and the rules that these findings are of."""
-    from engine import version
+    from engine.domain.version import version
 
     codes = sorted({found.code for found in checked.diagnostics})
     driver: JsonObject = {

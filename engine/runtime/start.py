@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from engine import version
 from engine.domain import events as e
 from engine.domain.actors import HOST, Principal
 from engine.domain.canonical import Json, JsonObject, NotJson, clean_text
@@ -16,6 +15,7 @@ from engine.domain.ids import RunId, new_run_id
 from engine.domain.policy import ModelUse, Policy
 from engine.domain.state import RunState
 from engine.domain.types import Field
+from engine.domain.version import version
 from engine.lifecycle.fold import fold
 from engine.policy.not_built import not_built
 from engine.policy.values import Fault, read_fields
