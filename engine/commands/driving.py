@@ -75,7 +75,7 @@ def drive(runtime: Runtime, run: RunId, surface: Surface) -> int:
     """Drives until the Run is over, waits for somebody, or is interrupted; prints it; returns the exit code."""
     observer = _observer(runtime, surface)
     while True:
-        with _stoppable(runtime) as asked:
+        with _stoppable(runtime, surface.ways(run).command("resume")) as asked:
             driven = asyncio.run(_drive(runtime, run, observer, asked))
         if (
             driven is None
@@ -93,14 +93,16 @@ async def _drive(runtime: Runtime, run: RunId, observer: Observer | None, asked:
 
 
 @contextmanager
-def _stoppable(runtime: Runtime) -> Iterator[list[int]]:
+def _stoppable(runtime: Runtime, resume: str) -> Iterator[list[int]]:
     """Ctrl-C and SIGTERM stop once; a second one ends the process, which the log survives."""
     asked: list[int] = []
 
     def stop(number: int, _: FrameType | None) -> None:
         if asked:
+            os.write(2, f"interrupted; `{resume}` continues it\n".encode())
             os._exit(INTERRUPTED)
         asked.append(number)
+        os.write(2, b"stopping: running tools may still answer; once more ends at once\n")
         runtime.stop()
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}

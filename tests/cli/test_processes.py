@@ -94,6 +94,26 @@ def test_a_signal_stops_once_and_the_run_is_resumed(
     assert agentctl("verify", found[0]).code == 0
 
 
+def test_a_second_signal_ends_at_once(notes: Path, agentctl: Ask) -> None:
+    tools = notes / "tools/notes.py"
+    text = tools.read_text(encoding="utf-8")
+    tools.write_text(
+        text.replace("    wanted =", "    __import__('time').sleep(60)\n    wanted ="), encoding="utf-8"
+    )
+    process = start(notes, "run", POLICY, "When?", "--model", "scripted/scripts/notes.script.yaml")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    while "1.1 search_notes" not in process.stdout.readline():
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    assert process.stderr.readline().startswith("stopping")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=3)
+    assert process.returncode == 130
+    assert "agentctl resume r" in err
+    tools.write_text(text, encoding="utf-8")
+
+
 def test_a_reader_that_goes_away_is_no_fault(notes: Path, agentctl: Ask) -> None:
     run = agentctl(
         "run", "policies/notes.policy.yaml", "When?", "--model", "scripted/scripts/notes.script.yaml"
