@@ -94,6 +94,13 @@ def test_a_cap_on_a_tool_of_the_host_counts_nothing() -> None:
     assert found(("hold_book: 3}}", "hold_book: 3, find_loan: 2}}")) == [("B703", "find_loan")]
 
 
+def test_a_write_that_its_rules_cap_needs_no_second_cap() -> None:
+    ask = "effect: ask\n    roles: [reader]\n    tools: [borrow_book]"
+    assert ("B705", "per_tool") in found(("{borrow_book: 2, ", "{"))
+    capped = ask.replace("ask", "allow") + "\n    unattended: {because: x, max_per_run: 1}"
+    assert "B705" not in {code for code, _ in found(("{borrow_book: 2, ", "{"), (ask, capped))}
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

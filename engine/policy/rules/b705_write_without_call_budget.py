@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engine.domain.diagnostics import Diagnostic, Severity
+from engine.domain.policy import Policy
 from engine.policy.codes import finding
 from engine.policy.model import Model
 from engine.policy.rules import Rule
@@ -21,13 +22,18 @@ def check(model: Model) -> Iterator[Diagnostic]:
     if budgets.is_lost("calls") or not budgets.is_written("calls") or budgets.calls.is_lost("per_tool"):
         return
     for name in sorted(granted(model) - set(model.policy.budgets.calls_per_tool)):
-        if model.tools[name].kind == "write" and name not in budgets.calls.node.lost:
+        if model.tools[name].kind == "write" and not _capped_by_rules(model.policy, name):
             yield finding(
                 "B705",
                 budgets.calls.key_place("per_tool"),
                 f"the write `{name}` has no cap on how often one Run may call it",
                 f"add it: `per_tool: {{{name}: 2}}`",
             )
+
+
+def _capped_by_rules(policy: Policy, tool: str) -> bool:
+    """True if every rule that permits it says how often, without a person, one Run may call it."""
+    return all(rule.unattended is not None for rule in policy.rules_of[tool] if rule.effect.permits)
 
 
 RULE = Rule(
