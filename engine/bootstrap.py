@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.domain.errors import SourceError, UsageError
 from engine.domain.policy import ModelUse, Policy
 from engine.policy.compiler import load_policy as compile_to_policy
 from engine.policy.documents.project import Project, load_project
+from engine.policy.files import beside
 from engine.ports import Clock, EventStore, InputMeter, ModelGateway, Owner, Secrets, ToolExecutor
 from engine.runtime.doctor import (
     Check,
@@ -22,6 +26,10 @@ from engine.runtime.doctor import (
     skipped,
 )
 from engine.runtime.runtime import Parts, Runtime
+
+if TYPE_CHECKING:
+    from engine.adapters.signed_tokens import SignedTokens
+    from engine.runtime.scenario.runner import FileResult
 
 DEFAULT_DB = ".agentctl/agentctl.db"
 SCRIPTED = "scripted/"
@@ -95,6 +103,23 @@ async def doctor(
     return [*found, store, checked, check_price(gateway, use), await check_call(gateway, use)]
 
 
+def open_tokens(project: Project) -> SignedTokens:
+    """What verifies signed identities: the issuers of `agentctl.yaml`. Raises UsageError where it names none."""
+    from engine.adapters.signed_tokens import Issuer, SignedTokens
+
+    if not project.issuers:
+        raise UsageError(
+            "no issuer of signed identities is known",
+            remedy="name one in agentctl.yaml: `identity: {issuers: [{issuer: …, audience: …, keys: …}]}`",
+        )
+    return SignedTokens(
+        [
+            Issuer(each.issuer, each.audience, project.root / each.keys, each.roles_claim)
+            for each in project.issuers
+        ]
+    )
+
+
 def open_secrets(project: Project) -> Secrets | None:
     """The secrets that this process holds: those of `agentctl.yaml` and the model keys of the environment.
 
@@ -164,6 +189,53 @@ def load_policy(path: str | Path, project: Project | None = None, *, overlays: S
     compiled = compile_to_policy(str(path), extra_overlays=overlays)
     limits = settings.limits.get(compiled.id)
     return compile_to_policy(str(path), extra_overlays=overlays, limits=limits) if limits else compiled
+
+
+def run_cases(file: str, project: Project | None = None, *, only: str | None = None) -> FileResult:
+    """Runs the cases of a test file, or the one that `only` names, each on a store in memory.
+
+    Raises SourceError if a file cannot be read, PolicyInvalid if the test file or its policy has faults.
+    """
+    from engine.adapters.memory_store import MemoryStore
+    from engine.policy.case_files import read_cases
+    from engine.runtime.scenario.runner import run_file
+
+    settings = project or load_project(Path.cwd())
+    return run_file(read_cases(file, lambda policy: load_policy(policy, settings)), MemoryStore, only)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A starter test file: where it is, how many cases it has, the rules for which none was found."""
+
+    file: str
+    cases: int
+    without: tuple[str, ...]
+
+
+def write_starter(policy: str, target: str | None = None, project: Project | None = None) -> Written:
+    """Writes a test file for a policy: the first that it names and that is not there, else beside it.
+
+    Raises UsageError for a file that exists, SourceError if it cannot be written, PolicyInvalid.
+    """
+    from engine.adapters.memory_store import MemoryStore
+    from engine.runtime.scenario.starter import starter
+
+    compiled = load_policy(policy, project)
+    named = [Path(beside(policy, name)) for name in compiled.tests]
+    beside_it = Path(policy).with_name(f"{compiled.id}.test.yaml")
+    file = Path(target) if target else next((each for each in named if not each.exists()), beside_it)
+    if file.exists():
+        raise UsageError(f"`{file}` exists", remedy=f"name another: `agentctl test --init {policy} FILE`")
+    made = starter(compiled, os.path.relpath(policy, file.parent).replace(os.sep, "/"), MemoryStore)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(made.text, encoding="utf-8")
+    except OSError as error:
+        raise SourceError(
+            f"`{file}` cannot be written: {error.strerror or error}", remedy="choose another folder"
+        ) from error
+    return Written(str(file), made.cases, made.without)
 
 
 def open_store(db: str | None, project: Project, *, create: bool = True) -> EventStore:

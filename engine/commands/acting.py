@@ -11,6 +11,7 @@ import click
 
 from engine.commands.driving import Surface, announce, drive
 from engine.commands.given import actor_of
+from engine.commands.identity import signed_actor
 from engine.commands.project import this_project
 from engine.commands.reading import db_option, opened, read_run
 from engine.domain.actors import Actor
@@ -37,7 +38,8 @@ class Acting:
         return self.runtime.state(self.run)
 
     def actor(self, identity: str | None, roles: Sequence[str]) -> Actor:
-        return actor_of(identity, roles, self.project.local)
+        signed = signed_actor(self.project, identity, roles)
+        return signed or actor_of(identity, roles, self.project.local)
 
     def not_over(self, what: str) -> None:
         """Raises Refused for a Run that is over."""

@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
+from engine.commands.identity import remember
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -19,7 +21,14 @@ def store_options(function: F) -> F:
 
 
 def identity_options(function: F) -> F:
-    """`--as`, `--role`, `--attr`: who acts; `local` of agentctl.yaml says who that is where nobody else is named."""
+    """`--as`, `--role`, `--attr`, or `--token`: who acts; `local` of agentctl.yaml where nobody is named."""
+    function = click.option(
+        "--token",
+        metavar="SOURCE",
+        callback=remember,
+        expose_value=False,
+        help="A signed identity: a file with the token, `env`, or `env:NAME`.",
+    )(function)
     function = click.option(
         "--attr", "attrs", metavar="K=V", multiple=True, help="An attribute of who acts."
     )(function)

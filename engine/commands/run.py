@@ -47,12 +47,14 @@ def run_command(
     from engine.bootstrap import load_policy, open_runtime
     from engine.commands.driving import Surface, announce, drive
     from engine.commands.given import grants_of, principal_of, task_of
+    from engine.commands.identity import signed_principal
     from engine.commands.project import this_project
     from engine.commands.reading import db_option
 
     project = this_project()
     compiled = load_policy(policy, project, overlays=overlays)
-    principal = principal_of(compiled, identity, roles, attrs, project.local)
+    signed = signed_principal(project, compiled, identity, roles, attrs)
+    principal = signed or principal_of(compiled, identity, roles, attrs, project.local)
     task = task_of(compiled, tasks, project.task_defaults)
     granted = grants_of(compiled, grants)
     text = _question(question)

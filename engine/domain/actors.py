@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -38,3 +39,25 @@ class Principal(BaseModel):
 
     def actor(self) -> Actor:
         return Actor(type="person", id=self.id, issuer=self.issuer, roles=self.roles)
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What a signed token says of its bearer, once its signature, issuer, audience and times hold."""
+
+    id: str
+    issuer: str
+    roles: tuple[str, ...]
+    claims: Mapping[str, Any]
+
+    def actor(self) -> Actor:
+        return Actor(type="person", id=self.id, issuer=self.issuer, roles=self.roles)
+
+    def principal(self, roles: frozenset[str], attrs: Sequence[str]) -> Principal:
+        """With the roles and attributes that a policy knows; attributes are claims of the same name."""
+        return Principal(
+            id=self.id,
+            roles=tuple(role for role in self.roles if role in roles),
+            attrs={name: self.claims[name] for name in attrs if name in self.claims},
+            issuer=self.issuer,
+        )

@@ -9,11 +9,12 @@ from typing import Any, ClassVar, Final, Literal
 
 from pydantic import Field as Key
 
+from engine.domain.canonical import Json
 from engine.domain.diagnostics import Diagnostic, suggest
 from engine.domain.errors import PolicyInvalid
 from engine.policy.codes import CODES, finding
 from engine.policy.documents.base import Faults, Part, check
-from engine.policy.documents.values import Date, Id, Ident, Money, Text
+from engine.policy.documents.values import Date, FilePath, Id, Ident, Money, Text
 from engine.policy.files import DiskFiles
 from engine.policy.source import parse
 
@@ -58,6 +59,29 @@ class PricePart(Part):
     cached_input: Money | None = None
 
 
+class IssuerPart(Part):
+    """Who may sign identities."""
+
+    called: ClassVar[str] = "an issuer"
+    placeholders: ClassVar[Mapping[str, Json]] = {
+        "issuer": "unknown",
+        "audience": "unknown",
+        "keys": "unknown",
+    }
+
+    issuer: Text
+    audience: Text
+    keys: FilePath
+    """A PEM public key or a JSON Web Key Set, relative to the project file."""
+    roles_claim: Text = "roles"
+
+
+class IdentityPart(Part):
+    called: ClassVar[str] = "identity"
+
+    issuers: list[IssuerPart] = Key(min_length=1)
+
+
 class ProjectDocument(Part):
     called: ClassVar[str] = "agentctl.yaml"
 
@@ -70,6 +94,7 @@ class ProjectDocument(Part):
     secrets: dict[Id, SecretPart] = Key(default_factory=dict)
     prices: dict[Text, PricePart] = Key(default_factory=dict)
     limits: dict[Id, dict[Ident, Any]] = Key(default_factory=dict)
+    identity: IdentityPart | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +114,7 @@ class Project:
     prices: Mapping[str, PricePart] = field(default_factory=dict)
     limits: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Policy id -> limit -> value, raised or lowered by the deployment."""
+    issuers: tuple[IssuerPart, ...] = ()
 
 
 def load_project(start: Path) -> Project:
@@ -128,6 +154,7 @@ def check_project(name: str, text: str) -> tuple[ProjectDocument | None, list[Di
         if part is not None:
             found.extend(_levels(part))
             found.extend(_secrets(part))
+            found.extend(_issuers(part))
     elif not text.strip():
         return None, []
     found.extend(faults)
@@ -161,6 +188,22 @@ def _secrets(part: ProjectDocument) -> list[Diagnostic]:
     ]
 
 
+def _issuers(part: ProjectDocument) -> list[Diagnostic]:
+    """An issuer stands for one set of keys, and `local` for identities that nobody signed."""
+    issuers = part.identity.issuers if part.identity is not None else []
+    names = [each.issuer for each in issuers]
+    return [
+        finding(
+            "Y205",
+            each.key_place("issuer"),
+            f"the issuer `{each.issuer}` is {'reserved' if each.issuer == 'local' else 'named twice'}",
+            "write the `iss` of the tokens, once",
+        )
+        for index, each in enumerate(issuers)
+        if each.issuer == "local" or each.issuer in names[:index]
+    ]
+
+
 def _project(file: Path, part: ProjectDocument) -> Project:
     by_name = {code.name: key for key, code in CODES.items()}
     return Project(
@@ -174,6 +217,7 @@ def _project(file: Path, part: ProjectDocument) -> Project:
         secrets=part.secrets,
         prices=part.prices,
         limits=part.limits,
+        issuers=tuple(part.identity.issuers) if part.identity is not None else (),
     )
 
 
