@@ -8,7 +8,6 @@ import pty
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -51,15 +50,18 @@ def start(folder: Path, *words: str) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.parametrize("words", [["--version"], ["lint", "policies"]], ids=" ".join)
-def test_light_commands_start_at_once(words: list[str]) -> None:
-    """Half a second is the promise on two idle cores; the best of three keeps other work out of the figure."""
+@pytest.mark.parametrize(("words", "seconds"), [(["--version"], 0.5), (["lint", "."], 1.0)], ids=str)
+def test_light_commands_start_at_once(notes: Path, words: list[str], seconds: float) -> None:
+    """CPU time, the best of three: other work on the machine is not ours. Wall time is for the benchmarks."""
     times = []
     for _ in range(3):
-        began = time.perf_counter()
-        start(ROOT, *words).communicate(timeout=60)
-        times.append(time.perf_counter() - began)
-    assert min(times) < 1.0
+        process = start(notes, *words)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        process.communicate()
+        assert process.returncode == 0
+        times.append(usage.ru_utime + usage.ru_stime)
+    assert min(times) < seconds
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
