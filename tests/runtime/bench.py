@@ -311,6 +311,7 @@ class Bench:
         input: str = "please",  # noqa: A002 - the word of the design
         model: str = "scripted/test",
         check_fold: bool = True,
+        run: str | None = None,
     ) -> None:
         self.policy = compiled(policy, tools)
         self.store: EventStore = store if store is not None else MemoryStore()
@@ -321,7 +322,7 @@ class Bench:
         self.gateway = gateway or ScriptedGateway.from_turns([self._noted(turn) for turn in turns])
         self.model = model
         self.check_fold = check_fold
-        self.run: RunId = self.runtime().start(input, principal=CLERK)
+        self.run: RunId = self.runtime().start(input, principal=CLERK, run=run)
 
     def _noted(self, turn: Turn) -> Turn:
         if isinstance(turn, Mapping):
