@@ -171,6 +171,14 @@ class HostPurpose(Record):
     slice: str | None = None
 
 
+class LeftOut(Record):
+    """Up to which turn a request leaves things out for want of room: read results, texts, whole turns."""
+
+    reads: int = 0
+    texts: int = 0
+    turns: int = 0
+
+
 class Edge(Record):
     """Where one argument's value is found in the Host's records: bound, ref or literal (occurs in, never came from)."""
 
@@ -277,6 +285,7 @@ class ModelAttemptStarted(Body):
     reserved: Reservation = Reservation()
     state_versions: dict[str, int] = Field(default_factory=dict)
     """Slice -> the version that the request shows."""
+    left_out: LeftOut = LeftOut()
 
 
 class ModelAttemptFailed(Body):
@@ -505,6 +514,8 @@ class ExecutionStarted(Body):
     """Standing approvals in the place of a person's yes: each is used once by this call."""
     cache_key: str | None = None
     """Of a read whose answer may be used again."""
+    outdated_by: tuple[str, ...] = ()
+    """Of a read: the effects, or `source:<name>`, of writes that make its answer out of date."""
 
 
 class ReceiptRecorded(Body):

@@ -65,6 +65,10 @@ class Origin(Protocol):
 
     def __call__(self, value: Value) -> frozenset[str] | Unknown: ...
 
+    def places(self, value: Value) -> Sequence[tuple[str, str]]:
+        """(origin, where it occurs) of a scalar; empty where it occurs nowhere."""
+        ...
+
     def for_tool(self, tool: str) -> Origin:
         """The same as one tool sees it: values that were endorsed for it count."""
         ...

@@ -18,6 +18,7 @@ from engine.domain.events import (
     Edge,
     EvidenceItem,
     HostPurpose,
+    LeftOut,
     ModelTurnRecorded,
     Proposal,
     RefusalRecord,
@@ -173,7 +174,12 @@ class CallState:
     untrusted: bool = False
     labels: tuple[str, ...] = ()
     grants: tuple[str, ...] = ()
+    standing: tuple[str, ...] = ()
+    """Standing approvals under which it was sent."""
     cache_key: str | None = None
+    outdated_by: tuple[str, ...] = ()
+    outdated_at: int = 0
+    """Seq of the write that may have made its answer out of date; 0 while current."""
     receipt: ReceiptState | None = None
     told: ReceiptState | None = None
     """The receipt that the model was shown, where a later one settled the outcome."""
@@ -260,8 +266,10 @@ class PublicationState:
     citations: tuple[str, ...]
     at: datetime
     digest: str
+    evidence: tuple[str, ...] = ()
+    """Everything that it cites or takes a figure from."""
     flags: list[str] = field(default_factory=list)
-    """Evidence it cites that fell out of scope later."""
+    """Evidence it rests on that fell out of scope later."""
 
 
 @dataclass(slots=True)
@@ -352,6 +360,8 @@ class RunState:
     """Calls with a confirmed result, in the order of their receipts."""
     omitted_inputs: set[int] = field(default_factory=set)
     """Seqs of inputs that no longer fit into a request."""
+    left_out: LeftOut = LeftOut()
+    """What the newest request leaves out for want of room."""
     compactions: list[CompactionState] = field(default_factory=list)
     compacting: Reservation | None = None
     """What a summary that is being asked for may cost."""
@@ -396,7 +406,7 @@ class RunState:
     written: dict[str, int] = field(default_factory=dict)
     """Effect, or `source:<name>`, -> seq of the last confirmed or unknown write or hybrid with it."""
     current_reads: dict[str, dict[CallId, None]] = field(default_factory=dict)
-    """Source -> calls whose answers the model was shown and nothing has invalidated."""
+    """Effect, or `source:<name>`, -> calls whose answers the model was shown and nothing has invalidated."""
     last_read: dict[tuple[str, str], CallId] = field(default_factory=dict)
     """(tool, digest of its arguments) -> the last confirmed read: an older answer is superseded."""
     publications: dict[str, PublicationState] = field(default_factory=dict)

@@ -9,9 +9,10 @@ from engine.domain import events as e
 from engine.domain.calls import Outcome
 from engine.domain.canonical import Json, JsonObject, digest_of
 from engine.domain.ids import CallId
-from engine.domain.policy import ToolSpec
+from engine.domain.policy import Kind, ToolSpec
 from engine.domain.state import CallState, RunState, TurnState
 from engine.domain.types import Field, Trust
+from engine.lifecycle.fold_evidence import SOURCELESS
 from engine.lifecycle.present import Present
 from engine.lifecycle.provenance import edges_of
 from engine.lifecycle.steps import Execute, Record, Step
@@ -138,11 +139,25 @@ def started(
         hold_ttl=spec.holds.ttl.total_seconds() if spec.holds and spec.holds.ttl else None,
         consumed_by=spec.holds.consumed_by if spec.holds else None,
         untrusted=untrusted or any(_untrusted(field) for field in spec.result.values()),
-        labels=tuple(sorted(spec.labels.union(*(field.labels for field in spec.result.values())))),
+        labels=tuple(sorted(spec.labels.union(*map(_labels, spec.result.values())))),
         grants=verdict.grants,
         edges=edges_of(present.provenance, spec, verdict.args, present.state),
         cache_key=cache_key,
+        outdated_by=_outdated_by(spec) if spec.kind is Kind.READ else (),
     )
+
+
+def _outdated_by(spec: ToolSpec) -> tuple[str, ...]:
+    """What makes an answer out of date: the declared effects, else any write on the same source."""
+    if spec.cache is not None and spec.cache.invalidated_by is not None:
+        return spec.cache.invalidated_by or ("nothing",)
+    return (f"source:{spec.source or SOURCELESS}",)
+
+
+def _labels(field: Field) -> frozenset[str]:
+    """Those of the field and of every field that it holds."""
+    inner = field.type.of or field.type
+    return frozenset(field.labels).union(*map(_labels, inner.fields.values()))
 
 
 def _untrusted(field: Field) -> bool:

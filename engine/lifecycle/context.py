@@ -15,6 +15,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from engine.domain.calls import CallStatus, Outcome
 from engine.domain.errors import PolicyInvalid
+from engine.domain.events import LeftOut
 from engine.domain.ids import CallId
 from engine.domain.messages import (
     AssistantTurn,
@@ -28,7 +29,7 @@ from engine.domain.messages import (
 from engine.domain.policy import Kind, Policy, Prune
 from engine.domain.results import ReadResult
 from engine.domain.state import CallState, RunState, TurnState
-from engine.lifecycle.shown import news, result_of, shown_arguments, stub_of
+from engine.lifecycle.shown import ledger, news, read_of, result_of, shown_arguments, stub_of
 
 Count = Callable[[str], int]
 """Text -> its estimated tokens."""
@@ -37,6 +38,7 @@ MESSAGE_TOKENS = 4
 KEEP_TURNS = 2
 """The newest turns, whose text and results are not left out to make room."""
 TEXT_LEFT_OUT = "[the Host left this text out]"
+NO_ROOM = "no room; a smaller part may fit"
 
 
 class Omission(NamedTuple):
@@ -53,6 +55,14 @@ class _Read(NamedTuple):
     """Its place in the messages."""
     call: CallId
     turn: int
+
+
+class _Span(NamedTuple):
+    """The messages of one turn."""
+
+    turn: int
+    first: int
+    end: int
 
 
 def instructions(policy: Policy, state: RunState) -> Instructions | None:
@@ -80,13 +90,19 @@ def instructions(policy: Policy, state: RunState) -> Instructions | None:
 
 
 class Conversation:
-    """The messages of one Run, grown by what is new. A request holds a view of `messages`, not a copy."""
+    """The messages of one Run, grown by what is new. A request holds a view of `messages`, not a copy.
+
+    It is the same whether it grew or was made anew from the log: what was left out for want of room is recorded
+    with the request (`left_out`), everything else follows from the policy.
+    """
 
     def __init__(self, policy: Policy, state: RunState, read_result: ReadResult, count: Count) -> None:
         self._policy = policy
         self._count = count
         self._read = read_result
         self._system = instructions(policy, state)
+        left = state.left_out
+        self._reads_upto, self._texts_upto, self._turns_upto = left.reads, left.texts, left.turns
         self._begin()
 
     def _begin(self) -> None:
@@ -97,15 +113,24 @@ class Conversation:
         self.dropped: list[int] = []
         """Seqs of user inputs that do not fit and that no event says yet."""
         self._turns = self._inputs = self._notices = self._compactions = 0
-        self._aged = 0
         self._reads: list[_Read] = []
+        self._aged = self._crowded = 0
+        """How many of the reads were looked at: for their age, for want of room."""
         self._newest: dict[tuple[str, str], _Read] = {}
-        self._texts: list[tuple[int, int]] = []
-        """(index, turn) of assistant turns with text."""
-        self._user: list[tuple[int, int]] = []
-        """(index, seq) of user inputs."""
+        self._stubs: set[CallId] = set()
+        self._spans: list[_Span] = []
+        self._texted = 0
+        """How many of the spans were looked at for their text."""
+        self._user: list[tuple[int, int, int]] = []
+        """(index, seq, number) of user inputs."""
+        self._spared = 0
+        """How many of the inputs, after the first, were left out already."""
         if self._system is not None:
             self._add(self._system)
+
+    @property
+    def left_out(self) -> LeftOut:
+        return LeftOut(reads=self._reads_upto, texts=self._texts_upto, turns=self._turns_upto)
 
     def sync(self, state: RunState) -> Sequence[Message]:
         """Appends what was recorded since the last call, then leaves out what the policy prunes."""
@@ -115,9 +140,9 @@ class Conversation:
         for turn in state.turns[self._turns :]:
             self._said_before(state, turn.asked_seq)
             self._turn(state, turn)
-        self._turns = len(state.turns)
+            self._turns = turn.number
+            self._prune_old(state, turn.number + 1)
         self._said_before(state, state.seq + 1)
-        self._prune_old(state)
         return self.messages
 
     def _add(self, message: Message) -> None:
@@ -127,6 +152,8 @@ class Conversation:
     def _cost(self, message: Message) -> int:
         return self._count(_text_of(message)) + MESSAGE_TOKENS
 
+    # --- inputs and news --------------------------------------------------------------------------------------
+
     def _said_before(self, state: RunState, seq: int) -> None:
         """Inputs and notices in the order they were recorded."""
         while True:
@@ -135,49 +162,84 @@ class Conversation:
             if next_input and next_input[0] < seq and (not next_notice or next_input[0] < next_notice.seq):
                 self._input(state, *next_input)
             elif next_notice and next_notice.seq < seq:
-                self._add(HostBlock(news(state, next_notice)))
                 self._notices += 1
+                if any(call.turn > self._turns_upto for call in next_notice.about):
+                    self._add(HostBlock(news(state, next_notice)))
             else:
                 return
 
     def _input(self, state: RunState, seq: int, text: str) -> None:
         self._inputs += 1
         if seq in state.omitted_inputs:
-            self._add(HostBlock(_mark(self._inputs, text)))
-            return
-        self._user.append((len(self.messages), seq))
-        self._add(UserInput(text))
+            self._left_out_input(self._inputs, text)
+        elif not text.strip():
+            self._add(HostBlock(f"User input {self._inputs} is blank."))
+        else:
+            self._user.append((len(self.messages), seq, self._inputs))
+            self._add(UserInput(text))
+
+    def _left_out_input(self, number: int, text: str) -> None:
+        mark = HostBlock(_mark(number, text))
+        self.omissions.append(
+            Omission(f"user input {number}", NO_ROOM, self._cost(UserInput(text)) - self._cost(mark))
+        )
+        self._add(mark)
+
+    # --- turns --------------------------------------------------------------------------------------------------
 
     def _turn(self, state: RunState, turn: TurnState) -> None:
-        recorded = turn.recorded
-        calls = [state.calls[call] for call in turn.calls]
-        text, parts = recorded.text, recorded.parts
         summary = state.compactions[-1] if state.compactions else None
-        if summary is not None and turn.number <= summary.upto:
-            if turn.number == 1:
-                self._add(HostBlock(_summary_block(summary.model, summary.upto, summary.text)))
-            text, parts = "", ()
-        if not text and not parts and not calls:
+        if turn.number == 1 and summary is not None:
+            self._add(HostBlock(_summary_block(summary.model, summary.upto, summary.text)))
+        if turn.number <= self._turns_upto:
+            if turn.number == self._turns_upto:
+                self._add(HostBlock(ledger(state, turn.number)))
+                self.omissions.append(Omission(f"turns 1 to {turn.number}", NO_ROOM, 0))
             return
-        if text:
-            self._texts.append((len(self.messages), turn.number))
-        shown = tuple(ShownCall(call.id, call.tool, shown_arguments(call.proposal)) for call in calls)
-        self._add(AssistantTurn(turn.number, recorded.model, text, parts, shown))
+        calls = [state.calls[call] for call in turn.calls]
+        message = self._said(state, turn, calls)
+        if message is None:
+            return
+        first = len(self.messages)
+        self._add(message)
         for call in calls:
             self._result(state, call, turn.number)
+        self._spans.append(_Span(turn.number, first, len(self.messages)))
+
+    def _said(self, state: RunState, turn: TurnState, calls: Sequence[CallState]) -> AssistantTurn | None:
+        """What the assistant said, without the text that a summary stands for or that has no room."""
+        recorded, summary = turn.recorded, state.compactions[-1] if state.compactions else None
+        shown = tuple(ShownCall(call.id, call.tool, shown_arguments(call.proposal)) for call in calls)
+        whole = AssistantTurn(turn.number, recorded.model, recorded.text, recorded.parts, shown)
+        if not recorded.text and not recorded.parts and not calls:
+            return None
+        if summary is not None and turn.number <= summary.upto:
+            said = replace(whole, text="", parts=())
+            self._note(whole, said, f"text of turn {turn.number}", "it is part of the summary")
+            return said if calls else None
+        if turn.number <= self._texts_upto and (recorded.text or recorded.parts):
+            said = _without_text(whole)
+            self._note(whole, said, f"text of turn {turn.number}", NO_ROOM)
+            return said
+        return whole
+
+    def _note(self, before: Message, after: Message, what: str, why: str) -> None:
+        self.omissions.append(Omission(what, why, self._cost(before) - self._cost(after)))
 
     # --- reads ----------------------------------------------------------------------------------------------
 
     def _result(self, state: RunState, call: CallState, turn: int) -> None:
-        summary = state.compactions[-1] if state.compactions else None
-        if _is_read(call):
-            read = _Read(len(self.messages), call.id, turn)
-            self._supersede(state, call, read)
-            if summary is not None and summary.reads and turn <= summary.upto:
-                self._add(stub_of(call, state, "it is part of the summary", keep_evidence=True))
-                return
-            self._reads.append(read)
         self._add(result_of(call, state, self._read))
+        if not _is_read(call):
+            return
+        read = _Read(len(self.messages) - 1, call.id, turn)
+        self._supersede(state, call, read)
+        summary = state.compactions[-1] if state.compactions else None
+        if summary is not None and summary.reads and turn <= summary.upto:
+            self._stub(state, read, "it is part of the summary", None)
+        if turn <= self._reads_upto:
+            self._stub(state, read, NO_ROOM, None)
+        self._reads.append(read)
 
     def _supersede(self, state: RunState, call: CallState, read: _Read) -> None:
         key = (call.tool, call.args_digest)
@@ -187,13 +249,12 @@ class Conversation:
         if older is not None and rule is not None:
             self._stub(state, older, f"superseded by call {call.id}", rule)
 
-    def _prune_old(self, state: RunState) -> None:
+    def _prune_old(self, state: RunState, asking: int) -> None:
         """`after_turns`: a read is left out once so many turns came after it."""
         rules = [rule for rule in self._policy.context.prune if rule.after_turns is not None]
         if not rules:
             return
         rule = min(rules, key=lambda each: each.after_turns or 0)
-        asking = len(state.turns) + 1
         while (
             self._aged < len(self._reads) and self._reads[self._aged].turn + (rule.after_turns or 0) < asking
         ):
@@ -201,61 +262,117 @@ class Conversation:
             self._aged += 1
 
     def _stub(self, state: RunState, read: _Read, why: str, rule: Prune | None) -> None:
+        """Call and result stay together: the result gives way to a stub, if that is shorter."""
         message = self.messages[read.at]
-        if not isinstance(message, CallResult) or '"omitted":' in message.text:
+        if read.call in self._stubs or not isinstance(message, CallResult):
             return
         keep = rule is None or rule.keep == "receipt_and_evidence"
         stub = stub_of(state.calls[read.call], state, why, keep_evidence=keep)
         if self._cost(stub) < self._cost(message):
+            self._stubs.add(read.call)
             self._replace(read.at, stub, f"result of call {read.call} ({message.tool})", why)
 
     def _replace(self, index: int, message: Message, what: str, why: str) -> None:
-        saved = self._cost(self.messages[index]) - self._cost(message)
+        self._note(self.messages[index], message, what, why)
+        self.tokens -= self._cost(self.messages[index]) - self._cost(message)
         self.messages[index] = message
-        self.tokens -= saved
-        self.omissions.append(Omission(what, why, saved))
 
     # --- fitting --------------------------------------------------------------------------------------------
 
     def fit(self, state: RunState, limit: int) -> None:
-        """Leaves out by kind, oldest first, until the messages fit: reads, assistant text, at last user inputs."""
+        """Leaves out by kind, oldest first, until the messages fit.
+
+        Older read results, older text of the assistant, whole older turns, then the newest read results; user
+        inputs at last.
+        """
         self.sync(state)
         recent = len(state.turns) - KEEP_TURNS
-        for read in self._reads[self._aged :]:
-            if self.tokens <= limit:
-                return
-            if read.turn <= recent:
-                self._stub(state, read, "no room", None)
-        for index, turn in self._texts:
-            if self.tokens <= limit:
-                return
-            message = self.messages[index]
-            if turn <= recent and isinstance(message, AssistantTurn) and message.text:
-                left = "" if message.calls else TEXT_LEFT_OUT
-                self._replace(index, replace(message, text=left, parts=()), f"text of turn {turn}", "no room")
-        self._drop_inputs(state, limit)
+        self.crowd_out_reads(state, limit, recent)
+        self._crowd_out_texts(limit, recent)
+        self._crowd_out_turns(state, limit, recent)
+        self.crowd_out_reads(state, limit, len(state.turns))
+        self._drop_inputs(limit)
 
-    def _drop_inputs(self, state: RunState, limit: int) -> None:
+    def crowd_out_reads(self, state: RunState, limit: int, upto: int) -> None:
+        """Results of reads of the turns to `upto`, turn by turn."""
+        while self._crowded < len(self._reads):
+            read = self._reads[self._crowded]
+            if read.turn > upto or (self.tokens <= limit and read.turn > self._reads_upto):
+                return
+            self._stub(state, read, NO_ROOM, None)
+            self._reads_upto = max(self._reads_upto, read.turn)
+            self._crowded += 1
+
+    def _crowd_out_texts(self, limit: int, upto: int) -> None:
+        while self._texted < len(self._spans) and self.tokens > limit:
+            span = self._spans[self._texted]
+            if span.turn > upto:
+                return
+            message = self.messages[span.first]
+            said_something = isinstance(message, AssistantTurn) and (message.text or message.parts)
+            if said_something and span.turn > self._texts_upto:
+                assert isinstance(message, AssistantTurn)
+                said = _without_text(message)
+                self._replace(span.first, said, f"text of turn {span.turn}", NO_ROOM)
+            self._texts_upto = max(self._texts_upto, span.turn)
+            self._texted += 1
+
+    def _crowd_out_turns(self, state: RunState, limit: int, upto: int) -> None:
+        """Calls with their results, as whole turns; more than is needed now, so that it is not done at each turn."""
+        if self.tokens <= limit:
+            return
+        wanted, gone = self.tokens - limit * 3 // 4, self._turns_upto
+        for span in self._spans:
+            if wanted <= 0 or span.turn > upto or not _settled(state, span.turn):
+                break
+            wanted -= sum(map(self._cost, self.messages[span.first : span.end]))
+            gone = span.turn
+        if gone > self._turns_upto:
+            self._turns_upto = gone
+            compactions = self._compactions
+            self._begin()
+            self._compactions = compactions
+            self.sync(state)
+            self._crowd_out_texts(limit, upto)
+
+    def _drop_inputs(self, limit: int) -> None:
         """Whole inputs, oldest first, the first last of all; the newest is what the model is asked."""
-        for index, seq in (*self._user[1:-1], *self._user[:1]) if len(self._user) > 1 else ():
+        if len(self._user) < 2:
+            return
+        for index, seq, number in (*self._user[1 + self._spared : -1], self._user[0]):
             if self.tokens <= limit:
                 return
             message = self.messages[index]
             if isinstance(message, UserInput):
-                number = 1 + [each for each, _ in state.inputs].index(seq)
-                self._replace(
-                    index, HostBlock(_mark(number, message.text)), f"user input {number}", "no room"
-                )
+                self._replace(index, HostBlock(_mark(number, message.text)), f"user input {number}", NO_ROOM)
                 self.dropped.append(seq)
+            self._spared += 1
 
     def compactable(self, state: RunState) -> tuple[int, str]:
-        """(last turn, text) that a summary would cover: the former summary and the assistant's text since."""
+        """(last turn, text) that a summary would cover: the former summary and what was said since; read results
+        only where the policy says so."""
         upto = len(state.turns) - KEEP_TURNS
+        declared = self._policy.context.compact
+        reads = declared is not None and "read_results" in declared.covers
         summary = state.compactions[-1] if state.compactions else None
         parts = [summary.text] if summary is not None else []
         since = summary.upto if summary is not None else 0
-        fresh = [turn.recorded.text for turn in state.turns[since : max(since, upto)] if turn.recorded.text]
+        fresh: list[str] = []
+        for turn in state.turns[since : max(since, upto)]:
+            fresh += [turn.recorded.text] if turn.recorded.text else []
+            if reads:
+                calls = (state.calls[call] for call in turn.calls)
+                fresh += [read_of(call, state, self._read) for call in calls if _is_read(call)]
         return (upto, "\n\n".join(parts + fresh)) if fresh else (0, "")
+
+
+def _without_text(message: AssistantTurn) -> AssistantTurn:
+    """Signed parts beside a changed text would be refused: they go with it."""
+    return replace(message, text="" if message.calls else TEXT_LEFT_OUT, parts=())
+
+
+def _settled(state: RunState, turn: int) -> bool:
+    return all(state.calls[call].status.final for call in state.turns[turn - 1].calls)
 
 
 def _is_read(call: CallState) -> bool:
@@ -283,5 +400,6 @@ def _summary_block(model: str, upto: int, text: str) -> str:
 def _text_of(message: Message) -> str:
     """Everything of a message that is sent as text."""
     if isinstance(message, AssistantTurn):
-        return message.text + "".join(f"{call.tool}{call.arguments}" for call in message.calls)
+        calls = "".join(f"{call.tool}{call.arguments}" for call in message.calls)
+        return f"{message.text}{calls}{message.parts or ''}"
     return message.text

@@ -175,6 +175,7 @@ class Decider:
             epoch=state.epoch,
             reserved=reserved,
             state_versions={name: held.version for name, held in state.state.items()},
+            left_out=self._outlook.left_out(state),
         )
         self._tried[start.turn, start.attempt] = use.id
         dropped = self._outlook.dropped_inputs(state)

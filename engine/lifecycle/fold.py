@@ -22,7 +22,7 @@ from engine.domain.state import (
     SliceState,
     TurnState,
 )
-from engine.lifecycle import fold_calls, fold_standing
+from engine.lifecycle import fold_calls, fold_evidence, fold_standing
 from engine.lifecycle.fold_standing import move_epoch
 from engine.lifecycle.machine import next_status
 
@@ -124,6 +124,7 @@ def _attempt_started(state: RunState, event: e.Event, body: e.ModelAttemptStarte
         event.recorded_at,
         event.seq,
     )
+    state.left_out = body.left_out
 
 
 def _attempt_failed(state: RunState, event: e.Event, body: e.ModelAttemptFailed) -> None:
@@ -210,14 +211,18 @@ def _grant_expired(state: RunState, event: e.Event, body: e.GrantExpired) -> Non
 def _grant_revoked(state: RunState, event: e.Event, body: e.GrantRevoked) -> None:
     grant = state.grants[body.grant]
     grant.ended = "revoked"
-    for evidence in state.evidence.values():
+    for handle, evidence in state.evidence.items():
         if body.grant in state.calls[evidence.call].grants:
-            evidence.superseded = f"the grant of {grant.capability} was revoked"
+            fold_evidence.supersede(state, handle, f"the grant of {grant.capability} was revoked")
     move_epoch(state, f"revoked {grant.capability}")
 
 
 def _source_changed(state: RunState, event: e.Event, body: e.SourceStateChanged) -> None:
     state.sources[body.source] = body.state
+    if body.state in ("unavailable", "unauthorized"):
+        for handle, evidence in state.evidence.items():
+            if evidence.source == body.source:
+                fold_evidence.flag(state, handle, f"source {body.source} is {body.state}")
     move_epoch(state, f"source {body.source} is {body.state}")
 
 
@@ -241,10 +246,11 @@ def _draft_kept(state: RunState, event: e.Event, body: e.DraftKept) -> None:
 
 
 def _published(state: RunState, event: e.Event, body: e.OutputPublished) -> None:
+    cited = tuple(dict.fromkeys(citation.evidence for citation in body.citations))
+    rests_on = tuple(dict.fromkeys((*cited, *(figure.evidence for figure in body.figures))))
     state.publications[body.output] = PublicationState(
-        body.output, body.call, body.fields, body.rendered,
-        tuple(dict.fromkeys(citation.evidence for citation in body.citations)), event.recorded_at, body.digest,
-    )  # fmt: skip
+        body.output, body.call, body.fields, body.rendered, cited, event.recorded_at, body.digest, rests_on
+    )
     fold_calls.close(state, body.call, CallStatus.COMMITTED)
     fold_calls.executed(state, body.call)
 

@@ -15,12 +15,12 @@ from engine.domain.policy import Kind
 from engine.domain.state import (
     ApprovalState,
     CallState,
-    EvidenceState,
     Notice,
     ReceiptState,
     RunState,
     TurnState,
 )
+from engine.lifecycle import fold_evidence
 from engine.lifecycle.fold_standing import amend, use_standing, vouch
 
 
@@ -179,6 +179,7 @@ def _execution_started(state: RunState, event: e.Event, body: e.ExecutionStarted
     call.holds, call.hold_ttl, call.consumed_by = body.holds, body.hold_ttl, body.consumed_by
     call.untrusted, call.labels = body.untrusted, body.labels
     call.grants, call.cache_key = body.grants, body.cache_key
+    call.outdated_by = body.outdated_by
     if body.hold_ttl is not None:
         call.hold_ends = event.recorded_at + timedelta(seconds=body.hold_ttl)
     if body.host is not None and body.host.slice is not None:
@@ -236,7 +237,7 @@ def _receipt_recorded(state: RunState, event: e.Event, body: e.ReceiptRecorded) 
         close(state, body.call, CallStatus.SETTLED)
     else:
         _settle_late(state, event, call, before)
-    handles = _evidence(state, event, call, body)
+    handles = fold_evidence.evidence_brought(state, event, call, body)
     call.receipt = ReceiptState(
         body.outcome, body.settled_by, event.recorded_at, body.detail, _result(state, body), handles,
         body.cached_from, body.obtained_at, body.late, body.denial,
@@ -245,6 +246,8 @@ def _receipt_recorded(state: RunState, event: e.Event, body: e.ReceiptRecorded) 
     _count_outcome(state, call, body, before)
     if call.host is None:
         _remember(state, event, call, body)
+    elif call.kind is not Kind.READ and body.outcome in (Outcome.CONFIRMED, Outcome.UNKNOWN):
+        fold_evidence.written(state, event, call)
     _hold(state, call, body)
 
 
@@ -261,7 +264,7 @@ def _answered_from_cache(state: RunState, call: CallState, body: e.ReceiptRecord
     first = state.calls[body.cached_from]
     call.kind, call.args, call.args_digest = Kind.READ, body.args, first.args_digest
     call.source, call.untrusted, call.labels = first.source, first.untrusted, first.labels
-    call.fields, call.edges = first.fields, body.edges
+    call.fields, call.edges, call.outdated_by = first.fields, body.edges, first.outdated_by
 
 
 def _settle_late(state: RunState, event: e.Event, call: CallState, before: ReceiptState) -> None:
@@ -303,71 +306,21 @@ def _needs_conclusion(host: e.HostPurpose, outcome: Outcome) -> bool:
 def _remember(state: RunState, event: e.Event, call: CallState, body: e.ReceiptRecorded) -> None:
     past = history(state, call.tool)
     if call.kind is not Kind.READ and body.outcome in (Outcome.CONFIRMED, Outcome.UNKNOWN):
-        _invalidate(state, event, call)
+        fold_evidence.invalidate(state, event, call)
     if body.outcome is not Outcome.UNKNOWN:
         past.open.pop(call.id, None)
     past.counts[body.outcome.value] = past.counts.get(body.outcome.value, 0) + 1
+    if body.outcome is Outcome.CONFIRMED or (body.settled_by == "tool" and body.detail):
+        state.read_untrusted = state.read_untrusted or call.untrusted
+        state.labels.update(call.labels)
     if body.outcome is not Outcome.CONFIRMED:
         return
-    state.read_untrusted = state.read_untrusted or call.untrusted
-    state.labels.update(call.labels)
     state.answers.append(call.id)
     past.confirmed.append(PastCall(call.args or {}, body.fields, event.recorded_at))
     if call.kind is Kind.READ:
-        _read_confirmed(state, event, call)
+        fold_evidence.read_confirmed(state, event, call)
     else:
         state.changed.append(call.id)
-
-
-SOURCELESS = "-"
-"""Tools that name no source count as one source."""
-
-
-def _invalidate(state: RunState, event: e.Event, call: CallState) -> None:
-    """A confirmed or unknown write makes earlier answers of its source out of date, and the model hears of it."""
-    source = call.source or SOURCELESS
-    for name in (*call.effects, f"source:{source}"):
-        state.written[name] = event.seq
-    outdated = tuple(state.current_reads.pop(source, ()))
-    for read in outdated:
-        receipt = state.calls[read].receipt
-        for handle in receipt.evidence if receipt else ():
-            state.evidence[handle].superseded = f"made out of date by call {call.id}"
-    if outdated:
-        state.notices.append(Notice(event.seq, outdated, "outdated", call.id))
-
-
-def _read_confirmed(state: RunState, event: e.Event, call: CallState) -> None:
-    if call.source is not None:
-        state.source_read[call.source] = event.recorded_at
-    state.current_reads.setdefault(call.source or SOURCELESS, {})[call.id] = None
-    if call.cache_key is not None and call.receipt is not None and call.receipt.cached_from is None:
-        state.cached[call.cache_key] = call.id
-    key = (call.tool, call.args_digest)
-    older = state.last_read.get(key)
-    state.last_read[key] = call.id
-    if older is None or call.receipt is None or call.receipt.cached_from is not None:
-        return
-    receipt = state.calls[older].receipt
-    for handle in receipt.evidence if receipt else ():
-        if handle not in call.receipt.evidence:
-            state.evidence[handle].superseded = f"read again as call {call.id}"
-
-
-def _evidence(state: RunState, event: e.Event, call: CallState, body: e.ReceiptRecorded) -> tuple[str, ...]:
-    if body.cached_from is not None:
-        original = state.calls[body.cached_from].receipt
-        return original.evidence if original else ()
-    handles = []
-    for item in body.evidence:
-        handle = f"E{len(state.evidence) + 1}"
-        state.evidence[handle] = EvidenceState(
-            handle, item, call.id, call.tool, call.source, body.obtained_at or event.recorded_at
-        )
-        state.evidence_index[item.kind, item.id] = handle
-        state.newest_evidence[item.kind] = item.id
-        handles.append(handle)
-    return tuple(handles)
 
 
 def _hold(state: RunState, call: CallState, body: e.ReceiptRecorded) -> None:

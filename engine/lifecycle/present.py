@@ -7,6 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple, Protocol
 
+from engine.domain.events import LeftOut
 from engine.domain.facts import Facts
 from engine.domain.policy import ModelUse, Policy
 from engine.domain.state import RunState
@@ -33,6 +34,10 @@ class Outlook(Protocol):
 
     def dropped_inputs(self, state: RunState) -> tuple[int, ...]:
         """Seqs of user inputs that do not fit into the next request and that no event says yet."""
+        ...
+
+    def left_out(self, state: RunState) -> LeftOut:
+        """What the next request leaves out for want of room."""
         ...
 
     def compactable(self, state: RunState, at_tokens: int) -> tuple[int, str] | None:

@@ -27,8 +27,13 @@ MAX_EDGES = 4
 """Places recorded for one argument."""
 _NUMBER = re.compile(r"-?\d{1,40}(\.\d{1,40})?\Z")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
-_TOKEN = re.compile(r"[^\s\"'`<>()\[\]{},;|]+")
+_BETWEEN = r"\s\"'`<>()\[\]{},;|"
+"""What stands between literals in a text."""
+_TOKEN = re.compile(f"[^{_BETWEEN}]+")
+_PARTS = re.compile(r"[^:=]+")
 _EDGE_MARKS = ".,:;!?*_"
+_AS_NUMBER = "\x00"
+"""Marks the spelling of a number: `1.50` as an id is not `1.5`, as an amount it is."""
 _NO_ORIGIN = frozenset({TypeName.TEXT, TypeName.RICH_TEXT, TypeName.BOOL, TypeName.ENUM, TypeName.DURATION})
 
 
@@ -37,6 +42,29 @@ class Place(NamedTuple):
 
     origin: str
     where: str
+
+
+class _Own(NamedTuple):
+    """What a call was given: a result that only repeats it says nothing about where it occurs."""
+
+    values: frozenset[str] = frozenset()
+    texts: tuple[str, ...] = ()
+    """Arguments that are text: a literal in one of them is the call's own too."""
+
+    def repeats(self, key: str) -> bool:
+        return key in self.values or any(_delimited(key, text) for text in self.texts)
+
+
+_NOTHING = _Own()
+
+
+class _Text(NamedTuple):
+    """A text that holds several literals: searched for values that are no single literal."""
+
+    text: str
+    origin: str
+    where: str
+    own: _Own
 
 
 class Provenance:
@@ -48,8 +76,7 @@ class Provenance:
         self._read = read_result
         self._known: dict[str, dict[str, str]] = {}
         """Normalised value -> origin -> where it occurs first."""
-        self._texts: list[tuple[str, str, str]] = []
-        """(text, origin, where) of what holds spaces: searched for values that hold spaces."""
+        self._texts: list[_Text] = []
         self._answers = self._said = self._edits = 0
         self._slices: dict[str, tuple[int, dict[str, str]]] = {}
         for name, value in state.task.items():
@@ -73,17 +100,17 @@ class Provenance:
     def places(self, value: Value, tool: str = "") -> list[Place]:
         """Every origin of a scalar, with where it occurs."""
         self.sync()
-        key = normalised(value)
+        plain, key = normalised(value), _asked(value)
         found = dict(self._known.get(key, ()))
         for name, (_, known) in self._slices.items():
             if key in known:
                 found.setdefault("state", f"state.{name}{known[key]}")
-        if " " in key:
-            for text, origin, where in self._texts:
-                if origin not in found and _delimited(key, text):
+        if _TOKEN.fullmatch(plain) is None:
+            for text, origin, where, own in self._texts:
+                if origin not in found and _delimited(plain, text) and not own.repeats(plain):
                     found[origin] = where
-        if tool and (tool, key) in self._state.endorsed:
-            found["endorsed"] = f"endorsed by {self._state.endorsed[tool, key]}"
+        if tool and (tool, plain) in self._state.endorsed:
+            found["endorsed"] = f"endorsed by {self._state.endorsed[tool, plain]}"
         return [Place(origin, where) for origin, where in found.items()]
 
     def sync(self) -> None:
@@ -93,7 +120,7 @@ class Provenance:
             self._answer(state.calls[id_])
         self._answers = len(state.answers)
         for index, text in enumerate(state.said[self._said :], self._said + 1):
-            self._text(text, ("mention",), f"input {index}", frozenset())
+            self._text(text, ("mention",), f"input {index}", _NOTHING)
         self._said = len(state.said)
         for call, edits in state.user_values[self._edits :]:
             for path, leaf in leaves(edits, ""):
@@ -101,7 +128,7 @@ class Provenance:
         self._edits = len(state.user_values)
         for name, held in state.state.items():
             if self._slices.get(name, (0,))[0] != held.version:
-                known = {normalised(leaf): path for path, leaf in leaves(held.value, "")}
+                known = {key: path for path, leaf in leaves(held.value, "") for key in _spellings(leaf)}
                 self._slices[name] = (held.version, known)
 
     def _answer(self, call: CallState) -> None:
@@ -109,33 +136,31 @@ class Provenance:
         stored = call.receipt.result if call.receipt else None
         if spec is None or stored is None or stored.fault is not None or call.receipt is None:
             return
-        own = frozenset(normalised(leaf) for _, leaf in leaves(call.args or {}, ""))
+        own = _own(spec, call.args or {})
         for path, leaf, trust in trusted_leaves(self._policy, spec, self._read(stored)):
             where = f"{path} of call {call.id}"
             origins = _origins(trust, spec)
             self._add(leaf, origins, where, own)
-            if isinstance(leaf, str) and (" " in leaf or len(leaf) > MAX_WHOLE):
+            if isinstance(leaf, str) and (_holds_several(leaf) or trust is Trust.UNTRUSTED):
                 self._text(leaf, origins, where, own)
 
-    def _add(
-        self, leaf: Json, origins: tuple[str, ...], where: str, own: frozenset[str] = frozenset()
-    ) -> None:
+    def _add(self, leaf: Json, origins: tuple[str, ...], where: str, own: _Own = _NOTHING) -> None:
         """Whole values. A leaf that only repeats the call's own arguments is no origin."""
-        key = normalised(leaf)
-        if not key or len(key) > MAX_WHOLE or key in own:
+        plain = normalised(leaf)
+        if not plain or len(plain) > MAX_WHOLE or own.repeats(plain):
             return
-        known = self._known.setdefault(key, {})
-        for origin in origins:
-            known.setdefault(origin, where)
+        for key in _spellings(leaf):
+            known = self._known.setdefault(key, {})
+            for origin in origins:
+                known.setdefault(origin, where)
 
-    def _text(self, text: str, origins: tuple[str, ...], where: str, own: frozenset[str]) -> None:
+    def _text(self, text: str, origins: tuple[str, ...], where: str, own: _Own) -> None:
         """Each delimited literal of a text."""
-        for token in _TOKEN.findall(text):
-            self._add(token, origins, where, own)
-            bare = token.strip(_EDGE_MARKS)
-            if bare != token:
-                self._add(bare, origins, where, own)
-        self._texts += [(unicodedata.normalize("NFC", text), origin, where) for origin in origins]
+        for token in dict.fromkeys(_TOKEN.findall(text)):
+            for literal in _literals(token):
+                self._add(literal, origins, where, own)
+        whole = unicodedata.normalize("NFC", text)
+        self._texts += [_Text(whole, origin, where, own) for origin in origins]
 
 
 class ForTool:
@@ -151,6 +176,10 @@ class ForTool:
     def for_tool(self, tool: str) -> ForTool:
         return ForTool(self._provenance, tool)
 
+    def places(self, value: Value) -> list[Place]:
+        """Every origin of a scalar, with where it occurs."""
+        return self._provenance.places(value, self._tool)
+
 
 def normalised(value: Value) -> str:
     """The one spelling under which a scalar is compared."""
@@ -163,9 +192,44 @@ def normalised(value: Value) -> str:
     if isinstance(value, float):
         return _number(repr(value))
     text = unicodedata.normalize("NFC", str(value)).strip()
-    if _NUMBER.match(text):
-        return _number(text)
     return _time(text) if _TIME.match(text) else text
+
+
+def _asked(value: Value) -> str:
+    """The spelling under which a value is looked up: a number as a number, everything else as it is written."""
+    plain = normalised(value)
+    return _AS_NUMBER + plain if isinstance(value, int | float | Decimal) else plain
+
+
+def _spellings(leaf: Json) -> tuple[str, ...]:
+    """The spellings under which a recorded scalar is found."""
+    plain = normalised(leaf)
+    if isinstance(leaf, str):
+        return (plain, _AS_NUMBER + _number(plain)) if _NUMBER.match(plain) else (plain,)
+    return (plain, _AS_NUMBER + plain)
+
+
+def _literals(token: str) -> Iterator[str]:
+    """A literal with and without marks at its edges, and the parts of `name:value` and `name=value`."""
+    seen = dict.fromkeys((token, token.strip(_EDGE_MARKS), *_PARTS.findall(token)))
+    yield from (each for each in seen if each)
+
+
+def _holds_several(text: str) -> bool:
+    """True for what is read as a text, not as one literal."""
+    return len(text) > MAX_WHOLE or _TOKEN.fullmatch(text) is None
+
+
+def _own(spec: ToolSpec, args: JsonObject) -> _Own:
+    values = frozenset(normalised(leaf) for _, leaf in leaves(args, ""))
+    texts = (
+        leaf
+        for name, value in args.items()
+        if name in spec.params
+        for _, leaf, type_ in _typed(value, spec.params[name].type, name)
+        if isinstance(leaf, str) and type_.opaque
+    )
+    return _Own(values - {""}, tuple(unicodedata.normalize("NFC", text) for text in texts))
 
 
 def _number(text: str) -> str:
@@ -188,8 +252,12 @@ def _time(text: str) -> str:
 
 
 def _delimited(key: str, text: str) -> bool:
-    """True if the words of `key` stand in `text` with no letter or digit right before or after them."""
-    return re.search(rf"(?<!\w){re.escape(key)}(?!\w)", text) is not None
+    """True if `key` stands in `text` with nothing but marks between it and the next space, quote or bracket."""
+    if key not in text:
+        return False
+    marks = f"[{re.escape(_EDGE_MARKS)}=]*"
+    pattern = rf"(?:^|[{_BETWEEN}:=]){marks}{re.escape(key)}{marks}(?:$|[{_BETWEEN}])"
+    return re.search(pattern, text) is not None
 
 
 def _origins(trust: Trust, spec: ToolSpec) -> tuple[str, ...]:
@@ -284,8 +352,15 @@ def _edges(
             return
     if type_.name in _NO_ORIGIN:
         return
-    places = provenance.places(leaf, spec.name)
+    places = provenance.places(_as_typed(leaf, type_), spec.name)
     for place in places[:MAX_EDGES]:
         yield Edge(arg=path, type="literal", origin=place.origin, source=place.where)
     if not places:
         yield Edge(arg=path, type="literal", origin="model", source="")
+
+
+def _as_typed(leaf: Json, type_: ValueType) -> Value:
+    """Decimals travel as text."""
+    if type_.name is TypeName.DECIMAL and isinstance(leaf, str) and _NUMBER.match(leaf):
+        return Decimal(leaf)
+    return leaf

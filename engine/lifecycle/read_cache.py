@@ -12,10 +12,11 @@ from engine.domain import events as e
 from engine.domain.calls import Outcome
 from engine.domain.canonical import Json, digest_of
 from engine.domain.facts import Facts, Unknown
-from engine.domain.policy import CacheSpec, Policy, ToolSpec
+from engine.domain.policy import CacheSpec, Kind, Policy, ToolSpec
 from engine.domain.state import CallState, RunState
-from engine.lifecycle.fold_calls import SOURCELESS
+from engine.lifecycle.fold_evidence import SOURCELESS
 from engine.lifecycle.present import Present
+from engine.lifecycle.provenance import edges_of
 from engine.policy.verdicts import Run
 from engine.policy.view import as_json, look
 
@@ -59,6 +60,7 @@ def hit(present: Present, call: CallState, verdict: Run, key: str | None) -> e.R
         args=verdict.args,
         cached_from=first.id,
         obtained_at=first.receipt.at,
+        edges=edges_of(present.provenance, spec, verdict.args, state),
     )
 
 
@@ -71,20 +73,21 @@ def _lifetime(policy: Policy, spec: ToolSpec, declared: CacheSpec) -> timedelta:
 def _written_since(state: RunState, spec: ToolSpec, first: CallState) -> bool:
     """True if a confirmed or unknown write with a declared effect came after the read was sent, or is under way.
 
-    A read that was in flight while the write happened was sent before it, so its answer is not used either.
+    A read that was in flight while the write happened was sent before it, so its answer is not used either. While
+    nobody knows what became of a write, it may still arrive: no answer is used again.
     """
     assert spec.cache is not None
     declared = spec.cache.invalidated_by
     names = (f"source:{spec.source or SOURCELESS}",) if declared is None else declared
     if any(state.written.get(name, 0) > first.started_seq for name in names):
         return True
+    unsettled = (state.calls[id_] for id_ in (*state.open_calls, *state.unknown_calls))
     return any(
-        state.calls[id_].started_at is not None
-        and (
-            (state.calls[id_].source or SOURCELESS) == (spec.source or SOURCELESS)
-            if declared is None
-            else not set(declared).isdisjoint(state.calls[id_].effects)
-        )
-        and state.calls[id_].effects
-        for id_ in state.open_calls
+        call.started_at is not None and not set(names).isdisjoint(_changes(call)) for call in unsettled
     )
+
+
+def _changes(call: CallState) -> tuple[str, ...]:
+    if call.kind is Kind.READ:
+        return ()
+    return (*call.effects, f"source:{call.source or SOURCELESS}")

@@ -8,6 +8,7 @@ from engine.domain.calls import CallStatus, Outcome
 from engine.domain.canonical import Json, NotJson, parse_json
 from engine.domain.events import Proposal
 from engine.domain.messages import UNPARSED, CallResult
+from engine.domain.policy import Kind
 from engine.domain.results import ReadResult
 from engine.domain.state import CallState, Notice, ReceiptState, RunState
 
@@ -45,6 +46,41 @@ def stub_of(call: CallState, state: RunState, why: str, *, keep_evidence: bool) 
         said["evidence"] = [{"handle": handle, "kind": kind, "id": id_} for handle, kind, id_ in evidence]
     stored = call.receipt.result if call.receipt else None
     return CallResult(call.id, call.tool, str(said["outcome"]), _text(said), False, stored, evidence)
+
+
+LEDGER_LIMIT = 50
+"""Calls that changed something, of turns that are left out, which are still named one by one."""
+
+
+def ledger(state: RunState, upto: int) -> str:
+    """What stands in the place of whole turns: how often what was read, and what was changed, as recorded."""
+    counts: dict[str, int] = {}
+    changes: list[str] = []
+    for turn in state.turns[:upto]:
+        for call in map(state.calls.__getitem__, turn.calls):
+            outcome = call.receipt.outcome.value if call.receipt else call.status.value
+            if call.kind in (Kind.WRITE, Kind.HYBRID) and call.receipt is not None:
+                args = _text(dict(call.args or {}))
+                changes.append(f"- {call.id} {call.tool} {args[:200]}: {outcome}")
+            else:
+                counts[f"{call.tool} {outcome}"] = counts.get(f"{call.tool} {outcome}", 0) + 1
+    lines = [
+        f"The Host left out turns 1 to {upto}: they do not fit into the context. What it recorded of them:"
+    ]
+    if len(changes) > LEDGER_LIMIT:
+        lines.append(f"- {len(changes) - LEDGER_LIMIT} earlier calls that changed something")
+    lines += changes[-LEDGER_LIMIT:]
+    lines += [f"- {count} x {name}" for name, count in counts.items()]
+    return "\n".join(lines)
+
+
+READ_LIMIT = 8_000
+"""Code points of one result that a summary is made of."""
+
+
+def read_of(call: CallState, state: RunState, read: ReadResult) -> str:
+    """One read with its result, for a summary that covers read results."""
+    return f"{call.tool} {_text(dict(call.args or {}))}: {result_of(call, state, read).text[:READ_LIMIT]}"
 
 
 def _text(said: dict[str, Json]) -> str:

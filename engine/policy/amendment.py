@@ -59,17 +59,15 @@ def amendment(
 
 def _shown(shown: JsonObject, args: JsonObject, edits: Mapping[str, Json], by: str) -> JsonObject:
     known = shown.get("arguments")
-    origins = {
-        str(item["name"]): item.get("origin", [])
+    before = {
+        str(item["name"]): item
         for item in (known if isinstance(known, list) else [])
         if isinstance(item, dict)
     }
     listed: list[Json] = [
-        {
-            "name": name,
-            "value": value,
-            "origin": [f"edited by {by}"] if name in edits else origins.get(name, []),
-        }
+        {"name": name, "value": value, "origin": [f"edited by {by}"], "occurs_in": []}
+        if name in edits
+        else {"origin": [], "occurs_in": [], **before.get(name, {}), "name": name, "value": value}
         for name, value in args.items()
     ]
     return {**shown, "arguments": listed}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from engine.domain.actors import Principal
@@ -14,6 +14,9 @@ from engine.domain.policy import ToolSpec
 from engine.domain.state import CallState
 from engine.policy.decision import Need
 from engine.policy.view import as_json, look
+
+MAX_PLACES = 8
+"""Places that a reviewer is shown for one argument."""
 
 
 def call_digest(
@@ -56,7 +59,10 @@ def _requirement(need: Need, now: datetime) -> Requirement:
 def shown_to_reviewer(
     tool: str, args: JsonObject, bound: frozenset[str], needs: Sequence[Need], facts: Facts
 ) -> JsonObject:
-    """What a reviewer is shown: every argument with where its value occurs, then what `shows` adds."""
+    """What a reviewer is shown: every argument with where its value occurs, then what `shows` adds.
+
+    `occurs_in` names the places: an input, a receipt and its field, a slice; empty for a value of the model's own.
+    """
     added: JsonObject = {}
     for need in needs:
         for path in need.approval.shows:
@@ -65,7 +71,12 @@ def shown_to_reviewer(
     return {
         "tool": tool,
         "arguments": [
-            {"name": name, "value": value, "origin": _origin(name, value, bound, facts)}
+            {
+                "name": name,
+                "value": value,
+                "origin": _origin(name, value, bound, facts),
+                "occurs_in": _occurs_in(name, value, bound, facts),
+            }
             for name, value in args.items()
         ],
         "facts": added,
@@ -76,10 +87,32 @@ def shown_to_reviewer(
 def _origin(name: str, value: Json, bound: frozenset[str], facts: Facts) -> Json:
     if name in bound:
         return ["bound"]
-    if facts.origin is None or isinstance(value, dict | list):
+    if facts.origin is None:
         return []
-    found = facts.origin(value)
-    return [] if isinstance(found, Unknown) else [*sorted(found)]
+    found = [facts.origin(leaf) for leaf in _scalars(value)]
+    return [*sorted({each for origins in found if not isinstance(origins, Unknown) for each in origins})]
+
+
+def _occurs_in(name: str, value: Json, bound: frozenset[str], facts: Facts) -> Json:
+    """At most MAX_PLACES places, those that strangers wrote first."""
+    if name in bound or facts.origin is None:
+        return []
+    found = [
+        f"{origin}: {where}" if leaf is value else f"{origin}: {where} ({leaf})"
+        for leaf in _scalars(value)
+        for origin, where in facts.origin.places(leaf)
+    ]
+    found.sort(key=lambda place: not place.startswith("untrusted"))
+    shown: list[Json] = [*dict.fromkeys(found)]
+    return shown[:MAX_PLACES]
+
+
+def _scalars(value: Json) -> Iterator[Json]:
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _scalars(item)
+    else:
+        yield value
 
 
 def idempotency_key(

@@ -230,7 +230,7 @@ def look(facts: Facts, path: str) -> Value:
         capability, _, rest = rest.partition(".")
         found = [_descend(held, rest) for held in facts.grants.get(capability, ())]
         return found[0] if found and all(each == found[0] for each in found) else UNKNOWN
-    known = root in _ROOTS or root in ("outputs", "calls")
+    known = root in _ROOTS or root in ("outputs", "calls", "evidence")
     return _descend(getattr(facts, root), rest) if known else UNKNOWN
 
 

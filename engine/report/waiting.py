@@ -8,7 +8,7 @@ from typing import Final
 from engine.domain.canonical import JsonObject
 from engine.domain.state import CallState, RunState
 from engine.report.sentences import requirement
-from engine.report.words import arguments, one_line
+from engine.report.words import arguments, one_line, value
 
 REMEDIES: Final = {
     "auth": "set the provider's key in the environment, or choose another model with `--model`",
@@ -71,9 +71,30 @@ def approval_lines(call: CallState) -> list[str]:
     missing = set(call.approval.missing())
     needs = [requirement(need) for need in call.approval.requirements if need.rule in missing]
     lines = [f"waits for approval of {call.id} {one_line(call.tool, 80)}({arguments(call.args or {}, 4000)})"]
+    lines += [f"  {origin}" for origin in origin_lines(call.approval.shown)]
     lines += [f"  needs {need}" for need in needs]
     facts = call.approval.shown.get("facts")
     return lines + ([f"  facts: {arguments(facts, 4000)}"] if isinstance(facts, dict) and facts else [])
+
+
+def origin_lines(shown: JsonObject) -> list[str]:
+    """One line for each argument: its value, and where that value occurs in the records."""
+    listed = shown.get("arguments")
+    found = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+    width = max((len(str(item.get("name"))) for item in found), default=0)
+    return [
+        f"{item.get('name')!s:{width}}  {value(item.get('value'), 200)}  {_occurs(item)}" for item in found
+    ]
+
+
+def _occurs(item: JsonObject) -> str:
+    origins, places = item.get("origin"), item.get("occurs_in")
+    if isinstance(places, list) and places:
+        return "occurs in " + one_line("; ".join(map(str, places)), 1000)
+    said = [str(each) for each in origins] if isinstance(origins, list) else []
+    if said == ["bound"]:
+        return "filled in by the Host"
+    return "occurs nowhere in the records" if said in ([], ["model"]) else one_line(", ".join(said))
 
 
 def approvals_json(state: RunState) -> list[JsonObject]:

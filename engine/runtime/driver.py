@@ -312,7 +312,10 @@ class Driver:
             turn=turn,
             attempt=attempt,
             model=model,
-            messages=view.messages(journal.state, self._clock.now()),
+            messages=view.messages(
+                journal.state,
+                journal.state.attempt.started_at if journal.state.attempt else self._clock.now(),
+            ),
             tools=contract.tools,
             contract=contract.digest,
             results=journal.read_result,

@@ -7,11 +7,12 @@ from datetime import datetime
 from decimal import Decimal
 from typing import overload
 
+from engine.domain.events import LeftOut
 from engine.domain.messages import Message
 from engine.domain.policy import ModelUse, ToolSpec
 from engine.domain.results import ReadResult
 from engine.domain.state import RunState
-from engine.lifecycle.context import Conversation, Count
+from engine.lifecycle.context import KEEP_TURNS, Conversation, Count
 from engine.lifecycle.decide import Decider
 from engine.lifecycle.present import Size
 from engine.lifecycle.projections import block
@@ -141,15 +142,25 @@ class View:
     def dropped_inputs(self, state: RunState) -> tuple[int, ...]:
         return tuple(seq for seq in self.conversation.dropped if seq not in state.omitted_inputs)
 
+    def left_out(self, state: RunState) -> LeftOut:  # noqa: ARG002 - the conversation follows the state
+        return self.conversation.left_out
+
     def compactable(self, state: RunState, at_tokens: int) -> tuple[int, str] | None:
-        self.conversation.sync(state)
-        upto, text = (
-            self.conversation.compactable(state) if self.conversation.tokens >= at_tokens else (0, "")
-        )
+        """Older read results become stubs first, unless the summary covers them."""
+        conversation, declared = self.conversation, self._policies[0].context.compact
+        conversation.sync(state)
+        if declared is not None and "read_results" not in declared.covers:
+            conversation.crowd_out_reads(state, at_tokens, len(state.turns) - KEEP_TURNS)
+        if conversation.tokens < at_tokens:
+            return None
+        upto, text = conversation.compactable(state)
         return (upto, text) if upto else None
 
     def messages(self, state: RunState, now: datetime) -> Sequence[Message]:
-        """What the next request shows: the conversation, and at its end the newest state of the application."""
+        """What the next request shows: the conversation, and at its end the newest state of the application.
+
+        `now` is the time of the attempt: the same request can be shown again from the log.
+        """
         base = self.conversation.sync(state)
         tail = block(self._policies[0], state, now)
         return base if tail is None else WithTail(base, tail)
