@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
 from engine.domain.diagnostics import Diagnostic
 from engine.domain.errors import PolicyInvalid
@@ -11,6 +15,7 @@ from engine.domain.policy import Policy
 from engine.policy.documents.base import Faults
 from engine.policy.documents.test import CasePart, TestDocument
 from engine.policy.files import DiskFiles, Files, beside
+from engine.policy.nodes import data
 from engine.policy.source import parse
 from engine.policy.stages.cases import check_cases
 from engine.policy.stages.shape import check_document, unknown_document
@@ -65,3 +70,69 @@ def _invalid(file: str, found: Iterable[Diagnostic]) -> PolicyInvalid:
         remedy=f"run `agentctl lint {file}`",
         diagnostics=sorted_,
     )
+
+
+# --- which files --------------------------------------------------------------------------------------------
+
+_POLICY: Final = re.compile(r"^agentctl:\s*[\"']?policy/v1\b", re.MULTILINE)
+_TEST: Final = re.compile(r"^agentctl:\s*[\"']?test/v1\b", re.MULTILINE)
+_ENDS: Final = (".test.yaml", ".test.yml")
+_SKIPPED: Final = frozenset({"node_modules", "__pycache__"})
+
+
+def is_case_file(file: Path) -> bool:
+    """True for a file that is named like a test file and says that it is one."""
+    if not file.name.endswith(_ENDS):
+        return False
+    try:
+        return _TEST.search(file.read_text(encoding="utf-8", errors="replace")) is not None
+    except OSError:
+        return False
+
+
+def case_files(paths: Sequence[str], files: Files | None = None) -> list[str]:
+    """Test files: those given, those that a given policy names, those in a given folder.
+
+    Without paths: what the policies under `policies` name, else every `*.test.yaml` below the working directory.
+    Raises SourceError for a path that cannot be read.
+    """
+    source = files or DiskFiles()
+    found = [name for path in paths for name in _named(path, source)]
+    if not paths:
+        found = [name for policy in policy_files("policies") for name in _tests_of(policy, source)]
+        found = found or [*_below(".", _ENDS)]
+    return list(dict.fromkeys(found))
+
+
+def policy_files(folder: str) -> Iterator[str]:
+    """Every policy in a folder."""
+    for name in _below(folder, (".yaml", ".yml")):
+        text = Path(name).read_text(encoding="utf-8", errors="replace")
+        if _POLICY.search(text):
+            yield name
+
+
+def _named(path: str, files: Files) -> Iterator[str]:
+    name = os.path.normpath(path)
+    if os.path.isdir(name):
+        yield from _below(name, _ENDS)
+    elif _POLICY.search(files.read(name)):
+        yield from _tests_of(name, files)
+    else:
+        yield name
+
+
+def _tests_of(policy: str, files: Files) -> Iterator[str]:
+    root = parse(policy, files.read(policy)).root
+    listed = data(root).get("tests") if root is not None else None
+    for name in listed if isinstance(listed, list) else ():
+        if isinstance(name, str):
+            yield beside(policy, name)
+
+
+def _below(folder: str, ends: tuple[str, ...]) -> Iterator[str]:
+    for here, folders, inside in os.walk(folder):
+        folders[:] = sorted(each for each in folders if not each.startswith(".") and each not in _SKIPPED)
+        yield from (
+            os.path.normpath(os.path.join(here, each)) for each in sorted(inside) if each.endswith(ends)
+        )

@@ -12,6 +12,7 @@ from engine.domain.policy import Policy
 from engine.domain.types import Field
 from engine.policy.conditions.values import parse_timestamp
 from engine.policy.documents.base import Part
+from engine.policy.documents.facts import FactsDocument, PastCallPart
 from engine.policy.documents.test import (
     CasePart,
     DecisionPart,
@@ -49,6 +50,14 @@ def check_cases(policy: Policy, document: TestDocument, add: Add) -> None:
         _Names(policy, add).case(case)
 
 
+def check_facts(policy: Policy, document: FactsDocument, add: Add) -> None:
+    """The same for a facts file, in which whatever is left out is not known."""
+    names = _Names(policy, add)
+    names.facts(document, partial=True)
+    for past in document.history:
+        names.past(past)
+
+
 def callable_names(policy: Policy) -> list[str]:
     """Every tool that a model could name: the policy's, those of the Host, one for each output."""
     return [*policy.tools, *sorted(HOST_TOOLS), *(output.tool for output in policy.outputs.values())]
@@ -63,19 +72,20 @@ class _Names:
         self.rules = {rule.id for rule in policy.rules}
 
     def case(self, case: CasePart) -> None:
-        self._given(case.given)
+        self.facts(case.given, partial=False)
         for turn in case.turns:
             self._turn(turn)
 
-    def _given(self, given: GivenPart) -> None:
+    def facts(self, given: GivenPart | FactsDocument, *, partial: bool) -> None:
         policy = self.policy
-        self._person(given.principal)
+        if given.principal is not None:
+            self._person(given.principal, partial=partial)
         if given.now is not None and not isinstance(parse_timestamp(given.now), datetime):
             help_ = "write a time with its zone: 2026-01-31T00:00:00Z"
             self.add("Y205", given.place("now"), f"`{given.now}` is no time", help_)
         self._fields(given, ("task",), given.task, policy.task, "task")
         for name, field in policy.task.items():
-            if field.required and name not in given.task and not given.is_lost("task"):
+            if field.required and name not in given.task and not given.is_lost("task") and not partial:
                 place = given.key_place("task") if given.is_written("task") else given.here
                 self.add("Y202", place, f"task field `{name}` is missing", f"add `{name}`: {field.type}")
         for name, value in given.state.items():
@@ -87,6 +97,11 @@ class _Names:
                 declared = {param: Field(type_) for param, type_ in policy.capabilities[name].params.items()}
                 self._fields(given, ("grant", name), params, declared, f"grant.{name}")
         self._sources(given, "sources", given.sources)
+
+    def past(self, past: PastCallPart) -> None:
+        if self._known("R201", past.place("call"), "tool", past.call, self.policy.tools):
+            params = {name: Field(param.type) for name, param in self.policy.tools[past.call].params.items()}
+            self._fields(past, ("args",), past.args, params, f"args of {past.call}")
 
     def _turn(self, turn: TurnPart) -> None:
         self._sources(turn, "source", turn.source or {})
@@ -138,14 +153,14 @@ class _Names:
         for at, role in enumerate(decision.by.roles):
             self._known("R202", decision.by.place("roles", at), "role", role, self.policy.roles)
 
-    def _person(self, person: PersonPart) -> None:
+    def _person(self, person: PersonPart, *, partial: bool) -> None:
         for at, role in enumerate(person.roles):
             self._known("R202", person.place("roles", at), "role", role, self.policy.roles)
         attrs = attributes(person)
         declared = {name: Field(type_) for name, type_ in self.policy.attrs.items()}
         self._fields(person, (), attrs, declared, "principal")
         for name, field in declared.items():
-            if name not in attrs and not person.is_lost(name):
+            if name not in attrs and not person.is_lost(name) and not partial:
                 message = f"the principal's `{name}` is missing"
                 self.add("Y202", person.here, message, f"add `{name}`: {field.type}")
 

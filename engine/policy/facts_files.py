@@ -1,0 +1,31 @@
+"""Owns the reading of a facts file, checked against the policy that it is about."""
+
+from __future__ import annotations
+
+from engine.domain.diagnostics import Diagnostic
+from engine.domain.errors import PolicyInvalid
+from engine.domain.policy import Policy
+from engine.policy.documents.base import Faults
+from engine.policy.documents.facts import FactsDocument
+from engine.policy.files import DiskFiles, Files
+from engine.policy.source import parse
+from engine.policy.stages.cases import check_facts
+from engine.policy.stages.shape import check_document
+
+
+def read_facts_file(file: str, policy: Policy, files: Files | None = None) -> FactsDocument:
+    """Raises SourceError if it cannot be read, PolicyInvalid with every finding if it has faults."""
+    document = parse(file, (files or DiskFiles()).read(file))
+    faults = Faults()
+    part = check_document(document, FactsDocument, lambda _: None, faults)
+    if part is not None and not document.faults:
+        check_facts(policy, part, faults.add)
+    found = sorted({*document.faults, *faults}, key=Diagnostic.sort_key)
+    if part is None or found:
+        count = len(found)
+        raise PolicyInvalid(
+            f"`{file}` has {count} fault{'s' if count != 1 else ''}",
+            remedy="a facts file has the keys of `given` in a test, and `history: [{call, args, outcome, result}]`",
+            diagnostics=found,
+        )
+    return part
