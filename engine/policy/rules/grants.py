@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from engine.domain.diagnostics import did_you_mean
 from engine.policy.model import Model
 from engine.policy.nodes import Items
 
@@ -21,9 +22,15 @@ def rules_are_whole(model: Model) -> bool:
 
 
 def granted(model: Model) -> frozenset[str]:
-    """Tools that the model can be shown and that an allow or ask names; all it can be shown if that is unclear."""
+    """Tools that the model can be shown and that an allow or ask names; all it can be shown if that is unclear.
+
+    A misspelled name counts for the tool that was probably meant: the misspelling has its own finding.
+    """
     shown = {name for name, tool in model.tools.items() if tool.exposed == "model"}
     if model.policy is None or not rules_are_whole(model):
         return frozenset(shown)
-    named = {name for rule in model.policy.rules if rule.effect.permits for name in rule.matches}
-    return frozenset(shown & named)
+    permits = [rule for rule in model.policy.rules if rule.effect.permits]
+    named = {name for rule in permits for name in rule.matches}
+    unknown = {entry for rule in permits for entry in rule.tools} - named
+    meant = {did_you_mean(entry, shown) for entry in unknown}
+    return frozenset(shown & (named | meant))

@@ -181,7 +181,8 @@ class _Names:
             place = part.place("tools", at)
             if is_selector(entry):
                 if grants:
-                    names = ", ".join(sorted(selected(entry, model.tools, self.publications)))
+                    tools = {name: tool for name, tool in model.tools.items() if tool.exposed == "model"}
+                    names = ", ".join(sorted(selected(entry, tools, self.publications)))
                     model.add("P205", place, f"`{entry}` selects many tools, and allow and ask name them one by one",
                               f"name them: {names or 'none matches'}")  # fmt: skip
                 elif not selected(entry, model.tools, self.publications) and not overlay and not model.unread:
