@@ -29,7 +29,9 @@ from engine.runtime.runtime import Parts, Runtime
 
 if TYPE_CHECKING:
     from engine.adapters.signed_tokens import SignedTokens
-    from engine.runtime.scenario.runner import FileResult
+    from engine.policy.case_files import CaseFile
+    from engine.policy.documents.test import CasePart
+    from engine.runtime.scenario.runner import CaseResult, FileResult
 
 DEFAULT_DB = ".agentctl/agentctl.db"
 SCRIPTED = "scripted/"
@@ -197,11 +199,25 @@ def run_cases(file: str, project: Project | None = None, *, only: str | None = N
     Raises SourceError if a file cannot be read, PolicyInvalid if the test file or its policy has faults.
     """
     from engine.adapters.memory_store import MemoryStore
-    from engine.policy.case_files import read_cases
     from engine.runtime.scenario.runner import run_file
 
+    return run_file(load_cases(file, project), MemoryStore, only)
+
+
+def load_cases(file: str, project: Project | None = None) -> CaseFile:
+    """The cases of a test file, checked against its policy. Raises SourceError and PolicyInvalid."""
+    from engine.policy.case_files import read_cases
+
     settings = project or load_project(Path.cwd())
-    return run_file(read_cases(file, lambda policy: load_policy(policy, settings)), MemoryStore, only)
+    return read_cases(file, lambda policy: load_policy(policy, settings))
+
+
+def play_case(loaded: CaseFile, case: CasePart) -> CaseResult:
+    """Plays one case of a loaded file."""
+    from engine.adapters.memory_store import MemoryStore
+    from engine.runtime.scenario.runner import run_case
+
+    return run_case(loaded.policy, case, MemoryStore())
 
 
 @dataclass(frozen=True, slots=True)

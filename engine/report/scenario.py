@@ -17,7 +17,7 @@ def results_lines(results: Sequence[FileResult], style: Style = PLAIN) -> Iterat
         for result in group:
             yield style.strong(safe(result.file))
             for case in result.cases:
-                yield from _case_lines(case, style)
+                yield from case_lines(case, style)
             if result is not group[-1]:
                 yield f"  {many(len(result.cases), 'case')}"
         yield from _rules_lines(group, style)
@@ -30,7 +30,7 @@ def _by_policy(results: Sequence[FileResult]) -> list[list[FileResult]]:
     return [*groups.values()]
 
 
-def _case_lines(case: CaseResult, style: Style) -> Iterator[str]:
+def case_lines(case: CaseResult, style: Style = PLAIN) -> Iterator[str]:
     paint = style.good if case.verdict == "ok" else style.bad
     yield f"  {paint(f'{case.verdict:<4}')} {case.id}  ({case.checks} checks)"
     for failure in case.failures:
