@@ -26,10 +26,15 @@ def module_of(code: str) -> str:
     return f"engine.policy.rules.{code.lower()}_{CODES[code].name.replace('-', '_')}"
 
 
+def module_exists(code: str) -> bool:
+    """False for a code that nothing raises yet."""
+    return find_spec(module_of(code)) is not None
+
+
 def load_rule(word: str) -> Rule | None:
     """The rule with this code or name, imported alone; None if there is none."""
     code = next((code for code, known in CODES.items() if word in (code, known.name)), None)
-    if code is None or find_spec(module_of(code)) is None:
+    if code is None or not module_exists(code):
         return None
     rule: Rule = import_module(module_of(code)).RULE
     return rule

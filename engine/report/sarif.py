@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from engine.domain.canonical import JsonObject
 from engine.domain.diagnostics import Diagnostic
+from engine.domain.version import version
 from engine.policy.catalogue import load_rule
 from engine.policy.codes import CODES
 from engine.report.findings import Checked
@@ -20,8 +21,6 @@ _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 def as_sarif(checked: Checked, style: Style = PLAIN) -> str:  # noqa: ARG001 - the signature of a renderer
     """One run with every finding, and the rules that these findings are of."""
-    from engine.domain.version import version
-
     codes = sorted({found.code for found in checked.diagnostics})
     driver: JsonObject = {
         "name": "agentctl",
