@@ -237,7 +237,7 @@ class SettlingStarted(Body):
 
 
 class Ending(Body):
-    """The last event of a Run; names what it could not undo."""
+    """The end of a Run; names what it could not undo. Only what an operator or a late answer settles may follow."""
 
     reason: str
     message: str = ""

@@ -253,6 +253,8 @@ class SliceState:
     version: int
     at: datetime
     by: Actor
+    seq: int = 0
+    """Of the event that said so last."""
     printed: dict[int, Json] = field(default_factory=dict)
     """Version -> the declared field `version` it had, where the slice has one: for messages only."""
 

@@ -21,6 +21,7 @@ from engine.lifecycle.before_asking import room, state_to_show
 from engine.lifecycle.present import Outlook, Present, Size
 from engine.lifecycle.provenance import Provenance
 from engine.lifecycle.recover import conclusions, lapsed, leftovers, next_probe, probe_due
+from engine.lifecycle.retry import retry_due
 from engine.lifecycle.settle import settle
 from engine.lifecycle.steps import AskModel, Done, Measure, Record, Step, Stop, Wait
 from engine.lifecycle.walk import walk
@@ -71,7 +72,7 @@ class Decider:
             return step
         if state.status == "settling":
             return self._other_end_asked(state) or settle(present)
-        return self._end_asked(state) or probe_due(present) or self._go_on(present)
+        return self._end_asked(state) or retry_due(present) or probe_due(present) or self._go_on(present)
 
     def contract(self, state: RunState, now: datetime) -> Contract:
         """The contract that the next ModelTurn would be asked with."""

@@ -168,6 +168,8 @@ def _execution_started(state: RunState, event: e.Event, body: e.ExecutionStarted
         state.host_calls = max(state.host_calls, body.call.ordinal)
     elif call.status is not CallStatus.HELD and not call.attempts:
         _count_dispatch(state, body.tool)
+    if call.receipt is not None:
+        _reopen(state, call, call.receipt)
     state.open_calls[body.call] = None
     call.status, call.kind, call.attempts = CallStatus.STARTED, body.tool_kind, body.attempt
     call.args, call.args_digest = body.args, body.args_digest
@@ -178,7 +180,7 @@ def _execution_started(state: RunState, event: e.Event, body: e.ExecutionStarted
     call.approved_by = body.approved_by
     call.holds, call.hold_ttl, call.consumed_by = body.holds, body.hold_ttl, body.consumed_by
     call.untrusted, call.labels = body.untrusted, body.labels
-    call.grants, call.cache_key = body.grants, body.cache_key
+    call.grants, call.cache_key, call.standing = body.grants, body.cache_key, body.standing
     call.outdated_by = body.outdated_by
     if body.hold_ttl is not None:
         call.hold_ends = event.recorded_at + timedelta(seconds=body.hold_ttl)
@@ -190,6 +192,15 @@ def _execution_started(state: RunState, event: e.Event, body: e.ExecutionStarted
         history(state, body.tool).open[body.call] = body.args
         if body.attempt == 1:
             _count_permits(state, body)
+
+
+def _reopen(state: RunState, call: CallState, before: ReceiptState) -> None:
+    """Sent once more: the receipt so far was not the last word, and the model has not seen it."""
+    call.receipt = None
+    state.unknown_calls.pop(call.id, None)
+    state.outcomes[before.outcome.value] -= 1
+    if call.host is None:
+        history(state, call.tool).counts[before.outcome.value] -= 1
 
 
 def _count_permits(state: RunState, body: e.ExecutionStarted) -> None:
@@ -290,7 +301,7 @@ def _count_outcome(
     state.outcomes[body.outcome.value] = state.outcomes.get(body.outcome.value, 0) + 1
     if body.outcome is Outcome.UNKNOWN:
         state.unknown_calls[call.id] = None
-    if call.host is not None and _needs_conclusion(call.host, body.outcome):
+    if call.host is not None and _needs_conclusion(state, call.host, body.outcome):
         state.unjudged[call.id] = None
     if call.host is not None and call.host.subject is not None and body.outcome is Outcome.CONFIRMED:
         subject = state.calls.get(call.host.subject)
@@ -299,8 +310,11 @@ def _count_outcome(
             state.open_holds.pop(subject.id, None)
 
 
-def _needs_conclusion(host: e.HostPurpose, outcome: Outcome) -> bool:
-    return host.purpose == "probe" or (host.purpose == "refresh" and outcome is Outcome.CONFIRMED)
+def _needs_conclusion(state: RunState, host: e.HostPurpose, outcome: Outcome) -> bool:
+    """A probe of a call that somebody else has settled meanwhile concludes nothing."""
+    if host.purpose == "probe":
+        return host.subject in state.unknown_calls
+    return host.purpose == "refresh" and outcome is Outcome.CONFIRMED
 
 
 def _remember(state: RunState, event: e.Event, call: CallState, body: e.ReceiptRecorded) -> None:

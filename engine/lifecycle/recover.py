@@ -39,7 +39,7 @@ def leftovers(present: Present) -> Step | None:
         if call.status is not CallStatus.STARTED:
             continue
         spec = present.policy.tools[call.tool]
-        if spec.kind is Kind.READ and call.host is None and _still_permitted(present, spec, call):
+        if spec.kind is Kind.READ and call.host is None and still_permitted(present, spec, call):
             reads.append(again(state, call))
         elif not reads:
             return _lost_call(present, spec, call)
@@ -58,7 +58,7 @@ def _lost_attempt(state: RunState) -> e.Body:
 
 def _lost_call(present: Present, spec: ToolSpec, call: CallState) -> Step:
     """A read of the Host failed; a write or hybrid is sent again only where the tool promises to deduplicate."""
-    if may_send_again(spec, call, present.now) and _still_permitted(present, spec, call):
+    if may_send_again(spec, call, present.now) and still_permitted(present, spec, call):
         return Execute((again(present.state, call),))
     read = spec.kind is Kind.READ
     return Record(
@@ -74,7 +74,7 @@ def _lost_call(present: Present, spec: ToolSpec, call: CallState) -> Step:
     )
 
 
-def _still_permitted(present: Present, spec: ToolSpec, call: CallState) -> bool:
+def still_permitted(present: Present, spec: ToolSpec, call: CallState) -> bool:
     """Whether a started call may be sent once more: what is forbidden now is not done, whoever began it."""
     state = present.state
     if call.host is not None:
@@ -84,7 +84,14 @@ def _still_permitted(present: Present, spec: ToolSpec, call: CallState) -> bool:
     if unusable(present.policy, spec, present.facts[0]) is not None:
         return False
     verdict = readmit(present.policies, state, spec, call.id, call.args or {}, present.facts)
-    return isinstance(verdict, Run) or (isinstance(verdict, Hold) and approved(call, verdict))
+    if isinstance(verdict, Hold):
+        return approved(call, verdict) or _stands(state, call)
+    return isinstance(verdict, Run)
+
+
+def _stands(state: RunState, call: CallState) -> bool:
+    """It was sent under standing approvals that nobody has revoked."""
+    return bool(call.standing) and all(state.standing[each].ended != "revoked" for each in call.standing)
 
 
 def may_send_again(spec: ToolSpec, call: CallState, now: datetime) -> bool:
@@ -119,7 +126,9 @@ def again(state: RunState, call: CallState) -> e.ExecutionStarted:
         untrusted=call.untrusted,
         labels=call.labels,
         grants=call.grants,
+        standing=call.standing,
         cache_key=call.cache_key,
+        outdated_by=call.outdated_by,
     )
 
 

@@ -11,6 +11,7 @@ from engine.domain.policy import Compensate, Policy, ToolSpec
 from engine.domain.state import CallState, RunState
 from engine.lifecycle.acts import capability_of, host_start, not_executed
 from engine.lifecycle.present import Present
+from engine.lifecycle.retry import retry_of_compensation
 from engine.lifecycle.steps import Compensate as CompensateStep
 from engine.lifecycle.steps import Record, Step, Wait
 from engine.policy.binding import host_arguments
@@ -31,7 +32,7 @@ def settle(present: Present) -> Step:
     closing = tuple(close_open(state, reason))
     if closing:
         return Record(closing)
-    undo = _next_compensation(present, ending)
+    undo = retry_of_compensation(present) or _next_compensation(present, ending)
     if undo is not None:
         return undo
     if ending == "completed" and state.unknown_calls:

@@ -119,6 +119,14 @@ class Journal:
         except NotJson as error:
             raise UsageError(f"what was said cannot be stored: {error}", remedy=SAY_IT_PLAINLY) from error
 
+    def say_with(self, body: Body, actor: Actor, blobs: Mapping[str, str]) -> bool:
+        """`say` with the texts that the fact names, and `flush`."""
+        try:
+            self.stage(body, actor=actor, blobs=blobs)
+        except NotJson as error:
+            raise UsageError(f"what was said cannot be stored: {error}", remedy=SAY_IT_PLAINLY) from error
+        return self.flush()
+
     def flush(self) -> bool:
         """Makes the staged facts durable in one commit.
 

@@ -25,12 +25,14 @@ from engine.ports import (
     ToolExecutor,
 )
 from engine.runtime import approvals, signals
+from engine.runtime import reconcile as reconciling
 from engine.runtime.commit_queue import CommitQueue
 from engine.runtime.driver import Driven, Driver
 from engine.runtime.fleet import AT_ONCE, Fleet
 from engine.runtime.journal import Observer
 from engine.runtime.library import PolicyLibrary
 from engine.runtime.masking import masked_object
+from engine.runtime.reconcile import Finding
 from engine.runtime.start import Beginning, check_engine, check_prices, start_run
 
 
@@ -206,8 +208,9 @@ class Runtime:
     ) -> RunState:
         """The application says what a state slice holds now; the Host gives the version. Raises Conflict."""
         parts = self._parts
+        given = dict(value) if parts.secrets is None else masked_object(value, parts.secrets)
         return signals.update_state(
-            parts.store, self._library, parts.clock, run, by, name, value, expected_version
+            parts.store, self._library, parts.clock, run, by, name, given, expected_version
         )
 
     def cancel(self, run: RunId, *, by: Actor, because: str = "") -> RunState:
@@ -225,6 +228,23 @@ class Runtime:
 
     def refuse(self, run: RunId, call: CallId | str, *, by: Actor, because: str = "") -> RunState:
         return approvals.refuse(self._parts.store, self._parts.clock, run, call, by, self._masked(because))
+
+    def reconcile(self, run: RunId, call: CallId | str, *, by: Actor, finding: Finding) -> RunState:
+        """An operator's word about a call of unknown outcome. Raises Refused where the outcome is not in doubt."""
+        parts = self._parts
+        return reconciling.reconcile(
+            parts.store, parts.clock, self._library, run, call, by, finding, parts.secrets
+        )
+
+    def late_answer(
+        self, run: RunId, call: CallId, answer: object, *, key: str | None, by: Actor
+    ) -> RunState:
+        """The tool's own answer to a call that was given up as unknown, recorded as late; `answer` may be a
+        Failed or NotExecuted. `key` is what the call was sent with. Raises Refused for a stray answer."""
+        parts = self._parts
+        return reconciling.late_answer(
+            parts.store, parts.clock, self._library, run, call, by, key, answer, parts.secrets
+        )
 
     def _masked(self, text: str) -> str:
         return text if self._parts.secrets is None else self._parts.secrets.mask(text)
