@@ -10,12 +10,19 @@ from engine.policy.codes import CODES
 from engine.policy.rules import Rule
 
 CHECKED: Final[tuple[str, ...]] = (
+    *("C109",),
     *("S302",),
+    *("M401", "M402", "M403", "M405", "M406", "M408"),
     *("R211",),
+    *("P201", "P202", "P203", "P204", "P206", "P208", "P213"),
+    *("K301", "K302", "K303", "K305", "K306"),
+    *("W207", "W208", "W209", "W210", "W213", "W214", "W215", "W217", "W219", "W220"),
+    *("G504",),
     *("E601", "E602", "E603", "E604"),
     *("B702", "B703", "B705"),
     *("X802", "X803", "X804"),
     *("I901", "I902", "I903", "I905"),
+    *("N101", "N102", "N103", "N105"),
     *("T101",),
 )
 """Codes whose rule has a check of its own, a line per group; the loader and the compiler find the others."""

@@ -75,6 +75,8 @@ class Model:
     conditions_seen: int = 0
     policy: Policy | None = None
     """Built also where there are findings, from what could be read; `Compiled.policy` is None then."""
+    shared: dict[str, object] = field(default_factory=dict)
+    """What several rules of the linter ask of this model, worked out once."""
 
     def add(self, code: str, place: Location, message: str, help_: str) -> None:
         self.faults.add(code, place, message, help_)

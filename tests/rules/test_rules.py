@@ -27,6 +27,7 @@ LATER = {"P211", "G501", "G502", "I907"}
 ELSEWHERE = {"T102"}
 """Raised by `agentctl test`, from what the cases made decide."""
 COMPANIONS: dict[str, set[str]] = {
+    "Y201": {"W207"},  # the misspelled `unattended` is not there, so the write is allowed with no human
     "L002": {"X803"},  # a comment that does not hold leaves what it meant to silence
 }
 """Code -> what its bad example rightly raises as well."""
