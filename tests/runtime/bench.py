@@ -321,6 +321,9 @@ class Bench:
         """Each request with a copy of its messages."""
         self.gateway = gateway or ScriptedGateway.from_turns([self._noted(turn) for turn in turns])
         self.model = model
+        self.newer: list[Policy] = []
+        self._read: list[Event] = []
+        self._state: RunState | None = None
         self.check_fold = check_fold
         self.run: RunId = self.runtime().start(input, principal=CLERK, run=run)
 
@@ -339,7 +342,10 @@ class Bench:
             store=self.store, gateway=self.gateway, executor=FunctionTools(self.shop.handlers()),
             clock=self.clock, owner=this_process("test"), model=self.model,
         )  # fmt: skip
-        return Runtime(parts, self.policy)
+        runtime = Runtime(parts, self.policy)
+        for known in (self.policy, *self.newer):
+            runtime.library.add(known)
+        return runtime
 
     def drive(self, crash_point: Callable[[str], None] | None = None) -> Driven:
         return asyncio.run(self.adrive(crash_point))
@@ -348,12 +354,14 @@ class Bench:
         driven = await self.runtime().drive(self.run, crash_point=crash_point)
         if self.check_fold:
             assert driven.state == self.state, "the live state is not what the log folds to"
-            assert driven.state == fold(self.run, self.log), "folding twice differs"
+            assert driven.state == fold(self.run, self.store.events(self.run)), "folding twice differs"
         return driven
 
     @property
     def log(self) -> list[Event]:
-        return list(self.store.events(self.run))
+        """Every event so far; those read before are not read again."""
+        self._read += self.store.events(self.run, len(self._read))
+        return list(self._read)
 
     @property
     def kinds(self) -> list[str]:
@@ -361,7 +369,11 @@ class Bench:
 
     @property
     def state(self) -> RunState:
-        return fold(self.run, self.store.events(self.run))
+        """What the log folds to: folded anew where it grew, and never changed."""
+        log = self.log
+        if self._state is None or self._state.seq != len(log):
+            self._state = fold(self.run, log)
+        return self._state
 
     @property
     def status(self) -> str:
@@ -419,6 +431,7 @@ class Bench:
         from engine.runtime.library import bundle_text
 
         newer = compiled(policy)
+        self.newer.append(newer)
         bundle = self.store.put_blob(bundle_text(newer))
         body = e.PolicyLoaded(
             policy=newer.id, digest=newer.digest, bundle=bundle, version=newer.version, drain=drain
