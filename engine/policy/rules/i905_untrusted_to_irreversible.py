@@ -29,10 +29,11 @@ def check(model: Model) -> Iterator[Diagnostic]:
     for tool in tools:
         if tool.kind is not Kind.READ and not tool.reversible and not _guarded(policy, tool.name):
             permit = next(rule for rule in policy.rules_of[tool.name] if rule.effect.permits)
-            part = next(part for part in model.policy_part.permissions if part.here == permit.place)
+            written = (part for part in model.policy_part.permissions if part.here == permit.place)
+            part = next(written, None)
             yield finding(
                 "I905",
-                part.place("id"),
+                part.place("id") if part is not None else permit.place,
                 f"`{tool.name}` cannot be undone, and `{brings.name}` brings untrusted text into the same Run",
                 f'add a deny: {{effect: deny, tools: [{tool.name}], when: "{_ASKED}"}}, or split the agent',
             )
