@@ -28,6 +28,8 @@ def check(model: Model) -> Iterator[Diagnostic]:
 def _never_shown(known: Written, tool: str, permits: list[WrittenRule]) -> Iterator[Diagnostic]:
     rule = permits[0]
     if known.tools[tool].exposed == "host":
+        if tool not in rule.part.tools:
+            return  # a selector in a permission has its own finding
         message = f"rule `{rule.id}` permits `{tool}`, which is for the Host alone (`exposed: host`)"
         yield finding(
             "P204", rule.place_of(tool), message, "remove it from the rule, or expose it to the model"
