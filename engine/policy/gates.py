@@ -57,6 +57,8 @@ class GateFacts:
     held: tuple[CallId, ...]
     cancel_requested: bool
     draining: bool
+    unheard: bool
+    """The user said something after the model was asked for the turn that proposes this."""
     committed: frozenset[str]
     cited: Mapping[str, tuple[CitedEvidence, ...]]
     """Committed output -> the evidence it cites."""
@@ -125,6 +127,7 @@ def gate_facts(policy: Policy, state: RunState, facts: Facts, call: CallId | Non
         held=tuple(each.id for each in open_calls if each.status is CallStatus.HELD),
         cancel_requested=state.cancel_requested is not None,
         draining=state.draining,
+        unheard=_unheard(state),
         committed=frozenset(state.publications),
         cited={
             name: tuple(_cited(policy, state, facts, handle) for handle in publication.citations)
@@ -133,6 +136,10 @@ def gate_facts(policy: Policy, state: RunState, facts: Facts, call: CallId | Non
         open_holds=_open_holds(state),
         facts=facts,
     )
+
+
+def _unheard(state: RunState) -> bool:
+    return bool(state.turn and state.inputs and state.inputs[-1][0] > state.turn.asked_seq)
 
 
 def _awaits_people(call: CallState) -> bool:
@@ -180,6 +187,8 @@ def implicit_gates(facts: GateFacts) -> list[GateResult]:
         may_end.append("a cancel was asked for")
     if facts.draining:
         may_end.append("the policy drains")
+    if facts.unheard:
+        may_end.append("the user said something that you have not seen")
     if facts.held:
         may_end.append(f"held: {_ids(facts.held)}")
     return [
