@@ -17,11 +17,17 @@ MODULES = {
         "approve",
         "refuse",
         "approvals",
+        "reconcile",
         "show",
         "log",
         "runs",
         "verify",
         "lint",
+        "explain",
+        "test",
+        "why",
+        "contract",
+        "schema",
         "init",
     )
 }
