@@ -232,11 +232,18 @@ def _state_updated(state: RunState, event: e.Event, body: e.StateUpdated) -> Non
     printed = dict(held.printed) if held is not None else {}
     if "version" in body.value:
         printed[body.version] = body.value["version"]
-    state.state[body.slice] = SliceState(body.value, body.version, event.recorded_at, event.actor, printed)
+    state.state[body.slice] = SliceState(
+        body.value, body.version, event.recorded_at, event.actor, event.seq, printed
+    )
+
+
+def restricted_as(name: str, *, overlay: bool) -> str:
+    """The key in `restricted_by`: an overlay may have the name of a policy."""
+    return f"overlay {name}" if overlay else name
 
 
 def _policy_loaded(state: RunState, event: e.Event, body: e.PolicyLoaded) -> None:
-    state.restricted_by[body.policy] = body.bundle
+    state.restricted_by[restricted_as(body.policy, overlay=body.overlay)] = body.bundle
     state.draining = state.draining or body.drain
     move_epoch(state, f"loaded policy version {body.version}")
 

@@ -6,7 +6,7 @@ message of the chat, and never in the user's name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from engine.domain.canonical import Json, JsonObject
 from engine.domain.messages import HostBlock
 from engine.domain.policy import Policy, Projection
 from engine.domain.state import RunState, SliceState
+from engine.domain.types import ValueType
 
 MAX_ROWS = 50
 MAX_CELL = 200
@@ -48,11 +49,13 @@ def max_age(policy: Policy, projection: Projection) -> timedelta | None:
 
 def block(policy: Policy, state: RunState, now: datetime) -> HostBlock | None:
     """Everything that the next request shows of app state; None if nothing is to be shown."""
-    hidden = {stale.projection.id for stale in stale_projections(policy, state, now)}
+    hidden = {stale.projection.id: stale for stale in stale_projections(policy, state, now)}
     parts = [
-        _render(projection, state.state[projection.slice], now)
+        _not_shown(hidden[projection.id])
+        if projection.id in hidden
+        else _render(policy, projection, state.state[projection.slice], now)
         for projection in policy.projections
-        if projection.id not in hidden and _due(projection, state)
+        if _due(projection, state, stale=projection.id in hidden)
     ]
     if not parts:
         return None
@@ -62,20 +65,33 @@ def block(policy: Policy, state: RunState, now: datetime) -> HostBlock | None:
     return HostBlock(f"Application state, as the Host holds it now:\n\n{text}")
 
 
-def _due(projection: Projection, state: RunState) -> bool:
-    """Each turn, or only after it changed."""
+def _due(projection: Projection, state: RunState, *, stale: bool) -> bool:
+    """Each turn, or only after it changed; one that could not be refreshed is said to be missing."""
+    if stale:
+        return projection.if_stale == "refresh"
     if projection.every_turn or not state.turns:
         return True
-    shown = state.turns[-1].recorded.state_versions.get(projection.slice)
-    return shown != state.state[projection.slice].version
+    last, held = state.turns[-1], state.state[projection.slice]
+    if last.recorded.state_versions.get(projection.slice) != held.version:
+        return True
+    return projection.if_stale == "omit" and held.seq > last.asked_seq
 
 
-def _render(projection: Projection, held: SliceState, now: datetime) -> str:
+def _not_shown(stale: Stale) -> str:
+    return f"{stale.projection.id}: not shown, since {stale.why} and could not be read again"
+
+
+def _render(policy: Policy, projection: Projection, held: SliceState, now: datetime) -> str:
     age = max(0, int((now - held.at).total_seconds()))
     head = f"{projection.id} (state {projection.slice}, version {held.version}, {age} s old)"
-    fields = {name: held.value.get(name) for name in projection.fields or held.value}
-    body = {"record": _record, "list": _list, "table": _table}[projection.render](fields)
-    return f"{head}\n{body}"
+    declared = policy.state[projection.slice].fields
+    names = [name for name in projection.fields or declared if name in held.value]
+    fields: JsonObject = {name: held.value[name] for name in names}
+    if projection.render == "record":
+        return f"{head}\n{_record(fields)}"
+    if projection.render == "list":
+        return f"{head}\n{_list(fields)}"
+    return f"{head}\n{_table(fields, {name: declared[name].type for name in names})}"
 
 
 def _record(fields: JsonObject) -> str:
@@ -94,14 +110,16 @@ def _list(fields: JsonObject) -> str:
     return "\n".join(lines)
 
 
-def _table(fields: JsonObject) -> str:
+def _table(fields: JsonObject, types: Mapping[str, ValueType]) -> str:
+    """Columns in the order in which the policy declares them."""
     lines = []
     for name, value in fields.items():
         rows = [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
         if not rows:
             lines.append(f"{name}: {_cell(value)}")
             continue
-        columns = list(dict.fromkeys(column for row in rows for column in row))
+        declared = types[name].of.fields if types[name].of is not None else {}
+        columns = [column for column in declared if any(column in row for row in rows)]
         lines.append(f"{name}:")
         lines.append("| " + " | ".join(columns) + " |")
         lines.append("|" + "---|" * len(columns))
@@ -128,5 +146,5 @@ def _cell(value: Json) -> str:
         text = ", ".join(_cell(item) for item in value) or "none"
     else:
         text = str(value)
-    text = " ".join(text.replace("|", "/").split())
+    text = " ".join(text.replace("|", "/").replace("[host]", "(host)").replace("[/host]", "(/host)").split())
     return text if len(text) <= MAX_CELL else text[: MAX_CELL - 1] + "…"
