@@ -222,7 +222,7 @@ def test_a_late_yes_is_refused_and_not_spent_by_the_next_call():
     bench.drive()
     bench.clock.advance(seconds=90)
     bench.drive()
-    assert bench.status == "awaiting_approval"
+    assert bench.outcomes(1) == ["held"]
     bench.clock.advance(milliseconds=1)
     with pytest.raises(Refused, match="expired"):
         bench.approve(1, 1)

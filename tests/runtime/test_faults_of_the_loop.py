@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from engine.domain import events as e
 from engine.domain.errors import ClaimHeld, ClaimLost, Refused, StoreError, UsageError
 from engine.domain.events import Usage
 from engine.lifecycle.steps import Wait
 from engine.ports import AttemptFailed
+from engine.runtime import signals
 from engine.runtime.approvals import Approval
 from tests.runtime.bench import (
     CLERK,
@@ -113,6 +115,22 @@ def test_a_drain_while_a_completed_run_undoes_its_holds_ends_it_as_expired():
     bench.shop.special["release"] = release
     bench.drive()
     assert (bench.status, bench.reason) == ("expired", "drain")
+
+
+def test_a_completed_run_waits_for_an_undoing_whose_outcome_nobody_knows():
+    bench = Bench(say(("reserve", {"sku": 1})), final())
+
+    async def release(hold: str, context: Any) -> object:
+        raise ConnectionError
+
+    bench.shop.special["release"] = release
+    bench.drive()
+    assert bench.status == "awaiting_reconciliation"
+    settled = e.ReceiptRecorded(call=(0, 1), tool="release", outcome="confirmed", settled_by="operator")
+    signals.append(bench.store, bench.clock, bench.run, LEAD, lambda state: [settled])
+    bench.drive()
+    assert bench.status == "completed"
+    assert not bench.state.open_holds
 
 
 def test_a_hold_without_an_end_that_nobody_undoes_is_named():
@@ -260,9 +278,6 @@ def test_a_third_call_with_an_equal_key_waits_for_the_second():
     bench.shop.special["set_price"] = set_price
     bench.drive()
     assert bench.outcomes(1) == ["unknown", "held", "held"]
-    from engine.domain import events as e
-    from engine.runtime import signals
-
     settled = e.ReceiptRecorded(call=(1, 1), tool="set_price", outcome="not_executed", settled_by="operator")
     signals.append(bench.store, bench.clock, bench.run, LEAD, lambda state: [settled])
     bench.drive()
@@ -302,6 +317,7 @@ def test_a_refusal_before_the_call_starts_wins_over_an_approval():
     bench.drive()
     assert bench.shop.ledger == []
     assert bench.outcomes(1) == ["not_executed"]
+    assert "refused by lead2" in bench.call(1, 1).receipt.detail
 
 
 TWO = POLICY.replace(
@@ -458,9 +474,6 @@ def test_a_result_that_was_shown_stays_as_it_was_shown_after_a_restart():
         bench.drive(crash_when("after effect", 3))
     told = [result.outcome for result in bench.results(1)]
     assert told == ["unknown", "confirmed"]
-    from engine.domain import events as e
-    from engine.runtime import signals
-
     settled = e.ReceiptRecorded(call=(1, 1), tool="send_letter", outcome="confirmed", settled_by="operator")
     signals.append(bench.store, bench.clock, bench.run, LEAD, lambda state: [settled])
     bench.drive()
