@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from engine.commands.driving import Surface, announce, drive
-from engine.commands.given import actor_of
-from engine.commands.identity import signed_actor
+from engine.commands.identity import who_acts
 from engine.commands.project import this_project
 from engine.commands.reading import db_option, opened, read_run
 from engine.domain.actors import Actor
@@ -38,8 +37,7 @@ class Acting:
         return self.runtime.state(self.run)
 
     def actor(self, identity: str | None, roles: Sequence[str]) -> Actor:
-        signed = signed_actor(self.project, identity, roles)
-        return signed or actor_of(identity, roles, self.project.local)
+        return who_acts(self.project, identity, roles)
 
     def not_over(self, what: str) -> None:
         """Raises Refused for a Run that is over."""
@@ -52,14 +50,18 @@ class Acting:
 
 
 @contextmanager
-def to_act(prefix: str, db: str | None, *, model: str | None = None) -> Iterator[Acting]:
-    """A Runtime on the Run that `prefix` names, with the model that the Run recorded unless `model` is given."""
+def to_act(prefix: str, db: str | None, *, model: str | None = None, drives: bool = True) -> Iterator[Acting]:
+    """A Runtime on the Run that `prefix` names, with the model that the Run recorded unless `model` is given.
+
+    Where nothing is driven, no model is opened.
+    """
     from engine.bootstrap import open_runtime
 
     with opened(db) as store:
         state = read_run(store, prefix).state
     project = this_project()
-    with open_runtime(db, model=model or state.model, project=project, create=False) as runtime:
+    named = (model or state.model) if drives else None
+    with open_runtime(db, model=named, project=project, create=False) as runtime:
         yield Acting(runtime, state.run, project, db)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from engine.commands.given import actor_of
 from engine.domain.actors import Actor, Principal, Verified
 from engine.domain.errors import SourceError, UsageError
 from engine.domain.policy import Policy
@@ -27,6 +28,11 @@ def signed_actor(project: Project, identity: str | None, roles: Sequence[str]) -
     """Who the token says acts; None where none is given. Raises Refused, UsageError and SourceError."""
     verified = _verified(project, identity, roles, ())
     return verified.actor() if verified is not None else None
+
+
+def who_acts(project: Project, identity: str | None, roles: Sequence[str]) -> Actor:
+    """Who acts, by the token or by name."""
+    return signed_actor(project, identity, roles) or actor_of(identity, roles, project.local)
 
 
 def signed_principal(

@@ -63,7 +63,7 @@ def compile_policy(
     `file` or an extra overlay cannot be read; every other fault is a diagnostic.
     """
     if isinstance(files, Mapping):
-        overlays, said = _deployment(files)
+        overlays, said = deployment_of(files)
         model = Model(
             MemoryFiles(files), str(file), tuple(extra_overlays) or overlays, limits or said, with_tests
         )
@@ -91,7 +91,7 @@ def load_policy(
     )
 
 
-def _deployment(texts: Mapping[str, str]) -> tuple[tuple[str, ...], Mapping[str, Json]]:
+def deployment_of(texts: Mapping[str, str]) -> tuple[tuple[str, ...], Mapping[str, Json]]:
     """What the deployment added when a bundle was made: its overlays and its values of limits."""
     said = parse_json(texts.get(DEPLOYMENT, "{}"))
     if not isinstance(said, dict):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from engine.domain.canonical import canonical, digest, parse_json
 from engine.domain.errors import Fault, PolicyInvalid
 from engine.domain.policy import Policy
@@ -32,6 +34,19 @@ class PolicyLibrary:
         known = self._known.get(bundle)
         if known is not None:
             return known
+        file, texts = self.texts(bundle)
+        compiled = compile_policy(file, texts)
+        if compiled.policy is None:
+            raise PolicyInvalid(
+                "the policy that this Run was started with no longer compiles",
+                remedy="use the agentctl version that started the Run",
+                diagnostics=compiled.diagnostics,
+            )
+        self._known[bundle] = compiled.policy
+        return compiled.policy
+
+    def texts(self, bundle: str) -> tuple[str, Mapping[str, str]]:
+        """The main file of a stored bundle, and the text of each of its files by name."""
         text = self._store.blob(bundle)
         if text is None:
             raise Fault(
@@ -42,12 +57,4 @@ class PolicyLibrary:
         assert isinstance(data, dict)
         files = data["files"]
         assert isinstance(files, dict)
-        compiled = compile_policy(str(data["file"]), {name: str(body) for name, body in files.items()})
-        if compiled.policy is None:
-            raise PolicyInvalid(
-                "the policy that this Run was started with no longer compiles",
-                remedy="use the agentctl version that started the Run",
-                diagnostics=compiled.diagnostics,
-            )
-        self._known[bundle] = compiled.policy
-        return compiled.policy
+        return str(data["file"]), {name: str(body) for name, body in files.items()}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from engine.domain.actors import Actor, Principal
 from engine.domain.canonical import Json, JsonObject
 from engine.domain.errors import AgentctlError, UsageError
-from engine.domain.events import Event
+from engine.domain.events import Event, SourceState
 from engine.domain.ids import CallId, RunId
 from engine.domain.policy import Policy
 from engine.domain.state import RunState
@@ -24,13 +24,14 @@ from engine.ports import (
     Secrets,
     ToolExecutor,
 )
-from engine.runtime import approvals, signals
+from engine.runtime import approvals, loading, revoking, signals
 from engine.runtime import reconcile as reconciling
 from engine.runtime.commit_queue import CommitQueue
 from engine.runtime.driver import Driven, Driver
 from engine.runtime.fleet import AT_ONCE, Fleet
 from engine.runtime.journal import Observer
 from engine.runtime.library import PolicyLibrary
+from engine.runtime.loading import Loading, OverlayText
 from engine.runtime.masking import masked_object
 from engine.runtime.reconcile import Finding
 from engine.runtime.start import Beginning, check_engine, check_prices, start_run
@@ -245,6 +246,37 @@ class Runtime:
         return reconciling.late_answer(
             parts.store, parts.clock, self._library, run, call, by, key, answer, parts.secrets
         )
+
+    def revoke(self, run: RunId, grant: str, *, by: Actor, because: str = "") -> RunState:
+        """Takes back a grant, a standing approval or an endorsement, at once. Raises Refused for who may not."""
+        parts, said = self._parts, self._masked(because)
+        return revoking.revoke(parts.store, parts.clock, self._library, run, grant, by, said)
+
+    def set_source(
+        self, run: RunId, source: str, state: SourceState, *, by: Actor, because: str = ""
+    ) -> RunState:
+        """What the Host knows of a source's state. Raises UsageError for a source that no policy of the Run has."""
+        if not self.has_source(run, source):
+            known = ", ".join(self._library.policy(self.state(run).bundle).sources) or "none"
+            raise UsageError(f"Run `{run}` has no source `{source}`", remedy=f"its sources are: {known}")
+        parts, said = self._parts, self._masked(because)
+        return signals.set_source(parts.store, parts.clock, run, by, source, state, said)
+
+    def has_source(self, run: RunId, source: str) -> bool:
+        return source in self._library.policy(self.state(run).bundle).sources
+
+    def open_runs(self, policy: str | None = None) -> list[RunId]:
+        """Runs that are not over."""
+        return loading.open_runs(self._parts.store, policy)
+
+    def load_policy(self, policy: Policy, *, by: Actor, drain: bool = False) -> Loading:
+        """Makes a version of a policy known: it restricts open Runs of that policy at once, and new ones."""
+        parts = self._parts
+        return loading.load_policy(parts.store, self._library, parts.clock, policy, by, drain=drain)
+
+    def load_overlay(self, overlay: OverlayText, *, by: Actor) -> Loading:
+        """The same for an overlay, over every policy. Raises PolicyInvalid if it does not fit one of them."""
+        return loading.load_overlay(self._parts.store, self._library, self._parts.clock, overlay, by)
 
     def _masked(self, text: str) -> str:
         return text if self._parts.secrets is None else self._parts.secrets.mask(text)

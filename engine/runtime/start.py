@@ -22,6 +22,7 @@ from engine.policy.values import Fault, read_fields
 from engine.ports import Append, Clock, EventStore, ModelGateway, ToolExecutor
 from engine.runtime.journal import SAY_IT_PLAINLY, summary_of
 from engine.runtime.library import PolicyLibrary, bundle_text
+from engine.runtime.loading import restrictions
 from engine.runtime.outlook import PLAYED
 
 INPUT_LIMIT = 1_000_000
@@ -59,6 +60,10 @@ def record_start(store: EventStore, library: PolicyLibrary, clock: Clock, beginn
     check_input(beginning.input, "input")
     run = beginning.run or new_run_id()
     bundle = library.add(policy)
+    loaded = restrictions(store, library, policy)
+    blobs = {bundle: bundle_text(policy)}
+    for _, texts in loaded:
+        blobs.update(texts)
     bodies = [
         e.RunStarted(
             engine=version(),
@@ -71,11 +76,11 @@ def record_start(store: EventStore, library: PolicyLibrary, clock: Clock, beginn
             model=beginning.model,
         ),
         e.InputReceived(text=beginning.input),
-        *_loaded(store, policy),
+        *(body for body, _ in loaded),
         *_grants(beginning, clock),
         *_slices(beginning),
     ]
-    _append(store, clock, run, bodies, beginning.principal, {bundle: bundle_text(policy)})
+    _append(store, clock, run, bodies, beginning.principal, blobs)
     return run
 
 
@@ -145,21 +150,6 @@ def check_fields(fields: Mapping[str, Field], given: JsonObject, what: str) -> J
             f"{what}: " + "; ".join(fault.message for fault in faults), remedy=f"the policy declares {known}"
         )
     return values
-
-
-def _loaded(store: EventStore, policy: Policy) -> list[e.Body]:
-    """Versions loaded for this policy restrict it from the first turn, whatever file it was started from."""
-    return [
-        e.PolicyLoaded(
-            policy=loaded.policy,
-            digest=loaded.digest,
-            bundle=loaded.bundle,
-            version=loaded.version,
-            overlay=loaded.overlay,
-        )
-        for loaded in store.newest_policies(policy.id)
-        if loaded.digest != policy.digest
-    ]
 
 
 def _grants(beginning: Beginning, clock: Clock) -> list[e.Body]:
