@@ -161,6 +161,8 @@ class CallState:
     attempts: int = 0
     started_at: datetime | None = None
     """When it was dispatched first."""
+    sent_at: datetime | None = None
+    """When it was dispatched last."""
     started_seq: int = 0
     """Of the event that dispatched it last."""
     fields: JsonObject = field(default_factory=dict)

@@ -174,7 +174,7 @@ def _execution_started(state: RunState, event: e.Event, body: e.ExecutionStarted
     call.status, call.kind, call.attempts = CallStatus.STARTED, body.tool_kind, body.attempt
     call.args, call.args_digest = body.args, body.args_digest
     call.started_at = call.started_at or event.recorded_at
-    call.started_seq = event.seq
+    call.sent_at, call.started_seq = event.recorded_at, event.seq
     call.idempotency_key, call.source, call.host = body.idempotency_key, body.source, body.host
     call.effects, call.reversible, call.edges = body.effects, body.reversible, body.edges
     call.approved_by = body.approved_by

@@ -240,15 +240,23 @@ def _judge_probe(present: Present, call: CallState, answer: CallState) -> e.Body
         facts.result = answer.fields
         if declared.confirms is not None and declared.confirms.test(facts) is True:
             return _settled(call, Outcome.CONFIRMED, "the probe found its effect")
-        if declared.refutes is not None and declared.refutes.test(facts) is True:
+        absent = declared.refutes is not None and declared.refutes.test(facts) is True
+        if absent and now >= _cannot_arrive_after(spec, call):
             return _settled(call, Outcome.NOT_EXECUTED, "the probe shows that it did not happen")
+        if absent:
+            return _tried(call, answer, _cannot_arrive_after(spec, call))
     later = PROBE_AFTER[call.probes] if call.probes < len(PROBE_AFTER) else None
-    return e.ReconcileTried(
-        call=call.id,
-        probe=answer.id,
-        attempt=call.probes,
-        next_at=None if later is None else now + timedelta(seconds=later),
-    )
+    return _tried(call, answer, None if later is None else now + timedelta(seconds=later))
+
+
+def _cannot_arrive_after(spec: ToolSpec, call: CallState) -> datetime:
+    """Absence proves nothing while the request may be on its way, or its abandoned handler still at work."""
+    assert call.sent_at is not None
+    return call.sent_at + 2 * spec.timeout
+
+
+def _tried(call: CallState, answer: CallState, next_at: datetime | None) -> e.Body:
+    return e.ReconcileTried(call=call.id, probe=answer.id, attempt=call.probes, next_at=next_at)
 
 
 def _settled(call: CallState, outcome: Outcome, detail: str) -> e.Body:

@@ -267,6 +267,44 @@ def test_a_probe_that_cannot_be_made_names_no_time_to_wake_up():
     assert bench.status == "awaiting_reconciliation"
 
 
+def test_absence_proves_nothing_while_the_request_can_still_arrive():
+    """A handler that was given up after its time-out still works on; the probe does not find its effect yet."""
+    tools = TOOLS.replace(
+        'description: "Book one room."',
+        'description: "Book one room."\n    timeout: 20s\n    retry: known_not_executed',
+    )
+    bench = Bench(say(ROOM), final(), tools=tools)
+
+    async def gives_up(room: int, context: Any) -> object:
+        bench.clock.advance(seconds=20)
+        raise TimeoutError
+
+    bench.shop.special["book_room"] = gives_up
+    driven = bench.drive()
+    assert bench.outcomes(1) == ["unknown"]
+    assert isinstance(driven.step, Wait)
+    assert driven.step.until is not None
+    assert driven.step.until - bench.clock.now() == timedelta(seconds=20)
+    call = bench.of_kind("ExecutionStarted")[0].body
+    bench.shop.keys[str(call.idempotency_key)] = "room 1"
+    bench.clock.time = driven.step.until
+    bench.drive()
+    assert bench.outcomes(1) == ["confirmed"]
+    assert [event.body.tool for event in bench.of_kind("ExecutionStarted")].count("book_room") == 1
+    assert bench.status == "completed"
+
+
+def test_absence_proves_that_nothing_happened_once_the_request_cannot_arrive():
+    tools = TOOLS.replace('description: "Book one room."', 'description: "Book one room."\n    timeout: 20s')
+    bench = Bench(say(ROOM), final(), tools=tools)
+    with pytest.raises(Crash):
+        bench.drive(crash_when("before effect"))
+    bench.clock.advance(seconds=40)
+    bench.drive()
+    assert bench.outcomes(1) == ["not_executed"]
+    assert bench.status == "completed"
+
+
 def test_a_third_call_with_an_equal_key_waits_for_the_second():
     bench = Bench(say(*[("set_price", {"sku": 1, "price": 2})] * 3))
     sent: list[int] = []
