@@ -24,6 +24,7 @@ MODULES = {
         "policy",
         "show",
         "log",
+        "replay",
         "runs",
         "verify",
         "lint",

@@ -283,7 +283,11 @@ def open_gateway(model: str, project: Project, store: EventStore | None = None) 
 
         return ScriptedGateway.from_file(model.removeprefix(SCRIPTED))
     if model.startswith(REPLAY):
-        raise UsageError("replay models are not built yet", remedy="use `scripted/FILE`")
+        from engine.adapters.replay_gateway import ReplayGateway
+
+        if store is None:
+            raise UsageError(f"`{model}` needs the database of that Run", remedy="use it with `agentctl run`")
+        return ReplayGateway.of(store, model.removeprefix(REPLAY))
     from engine.adapters.litellm_gateway import LitellmGateway
     from engine.adapters.litellm_prices import Price
 

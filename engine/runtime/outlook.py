@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import overload
+from typing import Protocol, overload
 
 from engine.domain.events import LeftOut
 from engine.domain.messages import Message
@@ -19,7 +19,6 @@ from engine.lifecycle.projections import block
 from engine.policy.arguments import SecretFinder
 from engine.policy.contract import Contract
 from engine.ports import Counted, InputMeter, ModelGateway, ModelRequest
-from engine.runtime.journal import Journal
 from engine.runtime.library import PolicyLibrary
 
 PLAYED = ("scripted/", "replay/")
@@ -59,6 +58,13 @@ class WithTail(Sequence[Message]):
         return self._tail if index in (last, -1) else self._base[index if index >= 0 else index + 1]
 
 
+class Folded(Protocol):
+    """A log as it is folded: the journal of a driver, or a replay."""
+
+    state: RunState
+    generation: int
+
+
 class View:
     """Made anew where the log was folded anew; the decider also where another policy restricts the Run."""
 
@@ -66,7 +72,7 @@ class View:
         self,
         library: PolicyLibrary,
         gateway: ModelGateway,
-        journal: Journal,
+        journal: Folded,
         read_result: ReadResult,
         count: Count,
         secrets: SecretFinder | None,
@@ -87,7 +93,7 @@ class View:
         self._bundles: tuple[str, ...] = ()
         self.refresh(journal)
 
-    def refresh(self, journal: Journal) -> None:
+    def refresh(self, journal: Folded) -> None:
         """Called before each step; cheap where nothing changed."""
         state = journal.state
         self.model = self._named or state.model
