@@ -47,7 +47,13 @@ def lint_command(
     found = [each for each in report.diagnostics if not (certain and each.confidence is Confidence.LIKELY)]
     found = sorted({*found, *faults}, key=Found.sort_key)
     checked = Checked(
-        tuple(found), report.texts, report.files, report.rules, report.conditions, len(report.silenced)
+        tuple(found),
+        report.texts,
+        report.files,
+        report.rules,
+        report.conditions,
+        len(report.silenced),
+        notes=report.notes,
     )
     click.echo(FORMATS["json" if as_json else form](checked, PLAIN))
     if report.files == 0:

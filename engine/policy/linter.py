@@ -27,11 +27,16 @@ from engine.policy.stages.references import references
 from engine.policy.stages.shape import check_document, document_type, unknown_document
 from engine.policy.stages.types import types
 from engine.policy.suppressions import Suppression, read_suppressions, silence
+from engine.policy.written import is_limited
 
 _POLICY: Final = re.compile(r"^agentctl:[ \t]*[\"']?policy/v1\b", re.MULTILINE)
 _SCRIPT: Final = re.compile(r"^agentctl:[ \t]*[\"']?script/v1\b", re.MULTILINE)
 """What a scripted model plays: its adapter reads it, here only its YAML is checked."""
 P = TypeVar("P", bound=Part)
+_WITHOUT_SOLVER: Final = (
+    "conditions that compare facts with each other were judged by finite cases only, as the solver is not "
+    "installed: pip install 'agentctl[prove]'"
+)
 _SKIPPED: Final = frozenset({"node_modules", "__pycache__"})
 
 
@@ -48,6 +53,8 @@ class LintReport:
     conditions: int
     texts: Mapping[str, str] = field(default_factory=dict)
     """File -> its text, for printing the lines."""
+    notes: tuple[str, ...] = ()
+    """What the report as a whole is limited by."""
 
     def count(self, severity: Severity, *, certain: bool = False) -> int:
         """How many findings have a severity; with `certain`, without those that are only likely."""
@@ -67,6 +74,8 @@ class _Work:
     rules: dict[tuple[str, int, int], None] = field(default_factory=dict)
     conditions: int = 0
     texts: dict[str, str] = field(default_factory=dict)
+    limited: bool = False
+    """A question about conditions stayed open for want of the solver."""
 
 
 def lint(
@@ -160,6 +169,7 @@ def _take(work: _Work, model: Model) -> None:
     for rule in load_rules():
         if rule.check is not None:
             _add(work, rule.check(model))
+    work.limited = work.limited or is_limited(model)
     work.documents.update(model.documents)
     work.conditions += model.conditions_seen
     for part in (model.policy_part, *model.overlay_parts.values()):
@@ -195,6 +205,7 @@ def _report(work: _Work, levels: Mapping[str, LevelPart]) -> LintReport:
         len(work.rules),
         work.conditions,
         texts,
+        (_WITHOUT_SOLVER,) if work.limited else (),
     )
 
 

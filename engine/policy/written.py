@@ -125,6 +125,12 @@ def written(model: Model) -> Written | None:
     return found
 
 
+def is_limited(model: Model) -> bool:
+    """True if a question about this policy stayed open because the SMT solver is not installed."""
+    found = model.shared.get("written")
+    return isinstance(found, Written) and found.solver.limited
+
+
 class Written:
     """Everything is worked out when first asked for."""
 

@@ -23,6 +23,8 @@ class Checked:
     rules: int = 0
     conditions: int = 0
     silenced: int = 0
+    notes: tuple[str, ...] = ()
+    """What the report as a whole is limited by."""
     timings: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -32,7 +34,8 @@ Renderer = Callable[[Checked, Style], str]
 def as_text(checked: Checked, style: Style = PLAIN) -> str:
     """Each finding with its place, then one line that sums up."""
     parts = [finding_text(found, checked.texts, style) for found in checked.diagnostics]
-    return "\n\n".join([*parts, summary(checked)])
+    notes = [f"note: {note}" for note in checked.notes]
+    return "\n\n".join([*parts, "\n".join([summary(checked), *notes])])
 
 
 def as_json(checked: Checked, style: Style = PLAIN) -> str:  # noqa: ARG001 - the signature of a renderer
@@ -44,6 +47,7 @@ def as_json(checked: Checked, style: Style = PLAIN) -> str:  # noqa: ARG001 - th
         "rules": checked.rules,
         "conditions": checked.conditions,
         "silenced": checked.silenced,
+        "notes": list(checked.notes),
         "findings": [finding_json(found) for found in checked.diagnostics],
     }
     return json.dumps(report, ensure_ascii=False, indent=2)

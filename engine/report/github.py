@@ -22,6 +22,7 @@ def as_github(checked: Checked, style: Style = PLAIN) -> str:  # noqa: ARG001 - 
     left_out = worst_first[MOST:]
     if left_out:
         lines.append(_left_out(left_out, len(worst_first)))
+    lines.extend(f"::notice::{_message(note)}" for note in checked.notes)
     return "\n".join(lines)
 
 

@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Final
 from urllib.parse import quote
 
-from engine.domain.canonical import JsonObject
+from engine.domain.canonical import Json, JsonObject
 from engine.domain.diagnostics import Diagnostic
 from engine.domain.version import version
 from engine.policy.catalogue import load_rule
@@ -32,6 +32,9 @@ def as_sarif(checked: Checked, style: Style = PLAIN) -> str:  # noqa: ARG001 - t
         "columnKind": "unicodeCodePoints",
         "results": [_result(found, codes, checked.texts) for found in checked.diagnostics],
     }
+    if checked.notes:
+        told: list[Json] = [{"level": "note", "message": {"text": note}} for note in checked.notes]
+        run["invocations"] = [{"executionSuccessful": True, "toolExecutionNotifications": told}]
     log: JsonObject = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
     return json.dumps(log, ensure_ascii=False, indent=2)
 
