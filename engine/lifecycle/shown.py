@@ -14,6 +14,8 @@ from engine.domain.state import CallState, Notice, ReceiptState, RunState
 
 SHOWN_LIMIT = 64 * 1024
 """Code points of one result that the model is shown; the log keeps the whole."""
+UNREADABLE_SHOWN = 2000
+"""Code points of unreadable arguments that the model is shown again."""
 
 
 def result_of(call: CallState, state: RunState, read: ReadResult) -> CallResult:
@@ -119,10 +121,19 @@ def shown_arguments(proposal: Proposal | None) -> dict[str, Json]:
     try:
         value = parse_json(raw) if raw.strip() else {}
     except NotJson:
-        return {UNPARSED: raw}
+        return _unreadable(raw)
     if isinstance(value, dict):
         return value
-    return {} if value is None else {UNPARSED: raw}
+    return {} if value is None else _unreadable(raw)
+
+
+def _unreadable(raw: str) -> dict[str, Json]:
+    """The beginning is enough for the model to see what it wrote; the log keeps the whole."""
+    if len(raw) <= UNREADABLE_SHOWN:
+        return {UNPARSED: raw}
+    return {
+        UNPARSED: f"{raw[:UNREADABLE_SHOWN]}… [the Host shows {UNREADABLE_SHOWN} of {len(raw)} characters]"
+    }
 
 
 def _say(call: CallState, receipt: ReceiptState | None) -> tuple[str, dict[str, Json], bool]:

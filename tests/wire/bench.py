@@ -66,6 +66,7 @@ def policy(
     more: str = "",
     money: str = "100.00",
     calls: int = 10000,
+    turns: int = 100,
 ) -> Policy:
     """The shop's policy. `budgets` are more keys of `budgets`, `use` of `model.primary`, `more` of the document."""
     text = f"""
@@ -83,7 +84,7 @@ permissions:
     tools: [order, reserve]
     unattended: {{because: tests, max_per_run: 100000}}
 gates: {{finish: []}}
-budgets: {{turns: 100, cost_usd: "{money}", wall_time: 24h, calls: {{total: {calls}}}, no_call_turns: 3{budgets}}}
+budgets: {{turns: {turns}, cost_usd: "{money}", wall_time: 24h, calls: {{total: {calls}}}, no_call_turns: 3{budgets}}}
 model: {{primary: {{id: {model}{use}}}, fallbacks: {fallbacks}}}
 {more}
 """
