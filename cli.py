@@ -25,6 +25,7 @@ MODULES = {
         "show",
         "log",
         "replay",
+        "fork",
         "runs",
         "verify",
         "lint",

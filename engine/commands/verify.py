@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -10,7 +11,9 @@ import click
 from engine.commands.options import run_argument, store_options
 
 if TYPE_CHECKING:
+    from engine.domain.ids import RunId
     from engine.ports import Head
+    from engine.runtime.audit import VerifyReport
 
 BROKEN = 1
 _HEAD = re.compile(r"(\d{1,12}):([0-9a-f]{64})")
@@ -18,9 +21,15 @@ _HEAD = re.compile(r"(\d{1,12}):([0-9a-f]{64})")
 
 @click.command("verify")
 @run_argument
+@click.option(
+    "--head",
+    "file",
+    metavar="FILE",
+    help="A file outside the database that keeps the head: checked where it is there, written where the log holds.",
+)
 @click.option("--witness", metavar="SEQ:HASH", help="A head of this Run that was written down elsewhere.")
 @store_options
-def verify_command(run: str, witness: str | None, db: str | None, as_json: bool) -> int:
+def verify_command(run: str, file: str | None, witness: str | None, db: str | None, as_json: bool) -> int:
     """Check that nobody changed a log. Prints the head: kept elsewhere, it is a witness for later."""
     from engine.commands.given import run_of
     from engine.commands.reading import opened
@@ -28,7 +37,11 @@ def verify_command(run: str, witness: str | None, db: str | None, as_json: bool)
     from engine.runtime.audit import verify
 
     with opened(db) as store:
-        report = verify(store, run_of(store, run), _witness(witness))
+        named = run_of(store, run)
+        kept = _kept(file, named) if file is not None else None
+        report = verify(store, named, _witness(witness) or kept)
+    if file is not None and report.holds:
+        _keep(file, report)
     if as_json:
         broken = {"seq": report.broken.seq, "what": report.broken.what} if report.broken else None
         head = {"seq": report.head.seq, "hash": report.head.hash}
@@ -42,6 +55,38 @@ def verify_command(run: str, witness: str | None, db: str | None, as_json: bool)
         click.echo(f"Run {report.run} is broken at event {report.broken.seq}: {report.broken.what}")
         click.echo(f"the events before it hold, head {report.head.seq}:{report.head.hash}")
     return 0 if report.holds else BROKEN
+
+
+def _kept(file: str, run: RunId) -> Head | None:
+    """The newest head of this Run in the file, a line each: RUN SEQ:HASH. None where it has none yet."""
+    from engine.domain.errors import SourceError
+
+    if not Path(file).exists():
+        return None
+    try:
+        lines = Path(file).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SourceError(f"`{file}` cannot be read: {error}", remedy="name the file of heads") from None
+    heads = [
+        _witness(head.strip()) for name, _, head in (line.partition(" ") for line in lines) if name == run
+    ]
+    return heads[-1] if heads else None
+
+
+def _keep(file: str, report: VerifyReport) -> None:
+    """Adds the head where it is new; nothing in the file is ever changed."""
+    from engine.domain.errors import SourceError
+
+    line = f"{report.run} {report.head.seq}:{report.head.hash}\n"
+    try:
+        known = Path(file).read_text(encoding="utf-8") if Path(file).exists() else ""
+        if line not in known:
+            with Path(file).open("a", encoding="utf-8") as heads:
+                heads.write(line)
+    except OSError as error:
+        raise SourceError(
+            f"`{file}` cannot be written: {error.strerror or error}", remedy="name another file"
+        ) from error
 
 
 def _witness(given: str | None) -> Head | None:

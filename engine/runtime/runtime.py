@@ -24,11 +24,12 @@ from engine.ports import (
     Secrets,
     ToolExecutor,
 )
-from engine.runtime import approvals, loading, revoking, signals
+from engine.runtime import approvals, forking, loading, revoking, signals
 from engine.runtime import reconcile as reconciling
 from engine.runtime.commit_queue import CommitQueue
 from engine.runtime.driver import Driven, Driver
 from engine.runtime.fleet import AT_ONCE, Fleet
+from engine.runtime.forking import Fork, Forked
 from engine.runtime.journal import Observer
 from engine.runtime.library import PolicyLibrary
 from engine.runtime.loading import Loading, OverlayText
@@ -277,6 +278,10 @@ class Runtime:
     def load_overlay(self, overlay: OverlayText, *, by: Actor) -> Loading:
         """The same for an overlay, over every policy. Raises PolicyInvalid if it does not fit one of them."""
         return loading.load_overlay(self._parts.store, self._library, self._parts.clock, overlay, by)
+
+    def fork(self, run: RunId, wanted: Fork, *, by: Actor) -> Forked:
+        """A new Run from a prefix of this one; effects are never repeated. Raises UsageError."""
+        return forking.fork(self._parts.store, self._library, self._parts.clock, run, wanted, by)
 
     def _masked(self, text: str) -> str:
         return text if self._parts.secrets is None else self._parts.secrets.mask(text)
