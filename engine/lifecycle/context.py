@@ -55,6 +55,8 @@ class _Read(NamedTuple):
     """Its place in the messages."""
     call: CallId
     turn: int
+    cost: int
+    """Tokens of its whole result."""
 
 
 class _Span(NamedTuple):
@@ -117,7 +119,8 @@ class Conversation:
         self._aged = self._crowded = 0
         """How many of the reads were looked at: for their age, for want of room."""
         self._newest: dict[tuple[str, str], _Read] = {}
-        self._stubs: set[CallId] = set()
+        self._stubs: dict[CallId, str] = {}
+        """Call -> why its result was left out."""
         self._spans: list[_Span] = []
         self._texted = 0
         """How many of the spans were looked at for their text."""
@@ -143,6 +146,7 @@ class Conversation:
             self._turns = turn.number
             self._prune_old(state, turn.number + 1)
         self._said_before(state, state.seq + 1)
+        self._crowd_out(state, self._reads_upto)
         return self.messages
 
     def _add(self, message: Message) -> None:
@@ -150,7 +154,7 @@ class Conversation:
         self.tokens += self._cost(message)
 
     def _cost(self, message: Message) -> int:
-        return self._count(_text_of(message)) + MESSAGE_TOKENS
+        return self._count(text_of(message)) + MESSAGE_TOKENS
 
     # --- inputs and news --------------------------------------------------------------------------------------
 
@@ -232,13 +236,11 @@ class Conversation:
         self._add(result_of(call, state, self._read))
         if not _is_read(call):
             return
-        read = _Read(len(self.messages) - 1, call.id, turn)
+        read = _Read(len(self.messages) - 1, call.id, turn, self._cost(self.messages[-1]))
         self._supersede(state, call, read)
         summary = state.compactions[-1] if state.compactions else None
         if summary is not None and summary.reads and turn <= summary.upto:
             self._stub(state, read, "it is part of the summary", None)
-        if turn <= self._reads_upto:
-            self._stub(state, read, NO_ROOM, None)
         self._reads.append(read)
 
     def _supersede(self, state: RunState, call: CallState, read: _Read) -> None:
@@ -262,14 +264,18 @@ class Conversation:
             self._aged += 1
 
     def _stub(self, state: RunState, read: _Read, why: str, rule: Prune | None) -> None:
-        """Call and result stay together: the result gives way to a stub, if that is shorter."""
-        message = self.messages[read.at]
-        if read.call in self._stubs or not isinstance(message, CallResult):
+        """Call and result stay together: the result gives way to a stub, if that is shorter.
+
+        What the policy says stands over a want of room, whichever came first.
+        """
+        message, before = self.messages[read.at], self._stubs.get(read.call)
+        if before is not None and (before != NO_ROOM or why == NO_ROOM):
             return
+        assert isinstance(message, CallResult)
         keep = rule is None or rule.keep == "receipt_and_evidence"
         stub = stub_of(state.calls[read.call], state, why, keep_evidence=keep)
-        if self._cost(stub) < self._cost(message):
-            self._stubs.add(read.call)
+        if self._cost(stub) < read.cost:
+            self._stubs[read.call] = why
             self._replace(read.at, stub, f"result of call {read.call} ({message.tool})", why)
 
     def _replace(self, index: int, message: Message, what: str, why: str) -> None:
@@ -294,13 +300,17 @@ class Conversation:
         self._drop_inputs(limit)
 
     def crowd_out_reads(self, state: RunState, limit: int, upto: int) -> None:
-        """Results of reads of the turns to `upto`, turn by turn."""
-        while self._crowded < len(self._reads):
-            read = self._reads[self._crowded]
-            if read.turn > upto or (self.tokens <= limit and read.turn > self._reads_upto):
+        """Results of reads of the turns to `upto`, turn by turn, as long as there is too much."""
+        while self.tokens > limit and self._crowded < len(self._reads):
+            turn = self._reads[self._crowded].turn
+            if turn > upto:
                 return
-            self._stub(state, read, NO_ROOM, None)
-            self._reads_upto = max(self._reads_upto, read.turn)
+            self._reads_upto = max(self._reads_upto, turn)
+            self._crowd_out(state, turn)
+
+    def _crowd_out(self, state: RunState, upto: int) -> None:
+        while self._crowded < len(self._reads) and self._reads[self._crowded].turn <= upto:
+            self._stub(state, self._reads[self._crowded], NO_ROOM, None)
             self._crowded += 1
 
     def _crowd_out_texts(self, limit: int, upto: int) -> None:
@@ -397,7 +407,7 @@ def _summary_block(model: str, upto: int, text: str) -> str:
     )
 
 
-def _text_of(message: Message) -> str:
+def text_of(message: Message) -> str:
     """Everything of a message that is sent as text."""
     if isinstance(message, AssistantTurn):
         calls = "".join(f"{call.tool}{call.arguments}" for call in message.calls)

@@ -118,7 +118,8 @@ def _table(fields: JsonObject, types: Mapping[str, ValueType]) -> str:
         if not rows:
             lines.append(f"{name}: {_cell(value)}")
             continue
-        declared = types[name].of.fields if types[name].of is not None else {}
+        inner = types[name].of
+        declared = inner.fields if inner is not None else {}
         columns = [column for column in declared if any(column in row for row in rows)]
         lines.append(f"{name}:")
         lines.append("| " + " | ".join(columns) + " |")

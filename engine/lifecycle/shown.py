@@ -62,7 +62,7 @@ def ledger(state: RunState, upto: int) -> str:
         for call in map(state.calls.__getitem__, turn.calls):
             outcome = call.receipt.outcome.value if call.receipt else call.status.value
             if call.kind in (Kind.WRITE, Kind.HYBRID) and call.receipt is not None:
-                args = _text(dict(call.args or {}))
+                args = _text(dict(sorted((call.args or {}).items())))
                 changes.append(f"- {call.id} {call.tool} {args[:200]}: {outcome}")
             else:
                 counts[f"{call.tool} {outcome}"] = counts.get(f"{call.tool} {outcome}", 0) + 1
@@ -82,11 +82,19 @@ READ_LIMIT = 8_000
 
 def read_of(call: CallState, state: RunState, read: ReadResult) -> str:
     """One read with its result, for a summary that covers read results."""
-    return f"{call.tool} {_text(dict(call.args or {}))}: {result_of(call, state, read).text[:READ_LIMIT]}"
+    return f"{call.tool} {_text(dict(sorted((call.args or {}).items())))}: {result_of(call, state, read).text[:READ_LIMIT]}"
 
 
 def _text(said: dict[str, Json]) -> str:
-    return json.dumps(said, ensure_ascii=False, separators=(",", ":"))
+    """Values in the order in which the log keeps them: a request is the same when it is made again from it."""
+    ordered = {name: _ordered(value) for name, value in said.items()}
+    return json.dumps(ordered, ensure_ascii=False, separators=(",", ":"))
+
+
+def _ordered(value: Json) -> Json:
+    if isinstance(value, dict):
+        return {name: _ordered(value[name]) for name in sorted(value)}
+    return [_ordered(item) for item in value] if isinstance(value, list) else value
 
 
 def _evidence(call: CallState, state: RunState) -> tuple[tuple[str, str, str], ...]:

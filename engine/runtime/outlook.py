@@ -12,7 +12,7 @@ from engine.domain.messages import Message
 from engine.domain.policy import ModelUse, ToolSpec
 from engine.domain.results import ReadResult
 from engine.domain.state import RunState
-from engine.lifecycle.context import KEEP_TURNS, Conversation, Count
+from engine.lifecycle.context import KEEP_TURNS, MESSAGE_TOKENS, Conversation, Count
 from engine.lifecycle.decide import Decider
 from engine.lifecycle.present import Size
 from engine.lifecycle.projections import block
@@ -29,10 +29,6 @@ def estimate(text: str) -> int:
     """Tokens of a text, estimated high: one for three bytes of UTF-8."""
     size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
     return size // 3 + 1
-
-
-STATE_TOKENS = 1_000
-"""Kept free for each projection of app state."""
 
 
 class WithTail(Sequence[Message]):
@@ -136,14 +132,18 @@ class View:
     def _estimated(self, state: RunState, contract: Contract) -> int:
         if self._tools is None or self._tools[0] != contract.digest:
             self._tools = (contract.digest, self._count(contract.text))
+        fixed = self._tools[1] + self._shown_state(state)
         limit = self._policies[0].context.max_input_tokens
         if limit is None:
             self.conversation.sync(state)
         else:
-            self.conversation.fit(
-                state, limit - self._tools[1] - STATE_TOKENS * len(self._policies[0].projections)
-            )
-        return self.conversation.tokens + self._tools[1]
+            self.conversation.fit(state, limit - fixed)
+        return self.conversation.tokens + fixed
+
+    def _shown_state(self, state: RunState) -> int:
+        """Tokens of the block of app state; its ages may change by the time it is sent, not its length."""
+        tail = None if state.updated_at is None else block(self._policies[0], state, state.updated_at)
+        return 0 if tail is None else self._count(tail.text) + MESSAGE_TOKENS
 
     def dropped_inputs(self, state: RunState) -> tuple[int, ...]:
         return tuple(seq for seq in self.conversation.dropped if seq not in state.omitted_inputs)

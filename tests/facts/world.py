@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - policies read better on one line
 """Owns the world of the tests of facts: a desk with a cart, mail from strangers, people known to the house."""
 
 from __future__ import annotations
