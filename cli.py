@@ -24,6 +24,7 @@ MODULES = {
         "policy",
         "show",
         "log",
+        "export",
         "replay",
         "fork",
         "runs",
