@@ -390,6 +390,8 @@ class RunState:
     """Calls that are not final, in order."""
     unknown_calls: dict[CallId, None] = field(default_factory=dict)
     open_holds: dict[CallId, None] = field(default_factory=dict)
+    lapsed_holds: list[CallId] = field(default_factory=list)
+    """Holds that ended by their declared ttl, as far as the Host's clock can tell."""
     changed: list[CallId] = field(default_factory=list)
     """Writes and hybrids of the model with a confirmed receipt, in the order of their receipts."""
     host_calls: int = 0

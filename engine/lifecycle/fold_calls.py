@@ -355,6 +355,7 @@ def _reconcile_tried(state: RunState, event: e.Event, body: e.ReconcileTried) ->
 
 def _hold_lapsed(state: RunState, event: e.Event, body: e.HoldLapsed) -> None:
     state.open_holds.pop(body.call, None)
+    state.lapsed_holds.append(body.call)
 
 
 def _capability_requested(state: RunState, event: e.Event, body: e.CapabilityRequested) -> None:

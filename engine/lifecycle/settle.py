@@ -11,6 +11,7 @@ from engine.domain.policy import Compensate, Policy, ToolSpec
 from engine.domain.state import CallState, RunState
 from engine.lifecycle.acts import capability_of, host_start, not_executed
 from engine.lifecycle.present import Present
+from engine.lifecycle.recover import probe_due
 from engine.lifecycle.retry import retry_of_compensation
 from engine.lifecycle.steps import Compensate as CompensateStep
 from engine.lifecycle.steps import Record, Step, Wait
@@ -32,7 +33,7 @@ def settle(present: Present) -> Step:
     closing = tuple(close_open(state, reason))
     if closing:
         return Record(closing)
-    undo = retry_of_compensation(present) or _next_compensation(present, ending)
+    undo = probe_due(present) or retry_of_compensation(present) or _next_compensation(present, ending)
     if undo is not None:
         return undo
     if ending == "completed" and state.unknown_calls:
@@ -114,9 +115,10 @@ def end(policy: Policy, state: RunState, ending: str, reason: str, now: datetime
     """The terminal event, with a name for everything that is left."""
     unknown = tuple(state.unknown_calls)
     kept = tuple(call.id for call in _not_undone(policy, state, ending, now))
-    lapsed = tuple(
+    late = (
         id_ for id_ in state.open_holds if (ends := state.calls[id_].hold_ends) is not None and ends <= now
     )
+    lapsed = (*state.lapsed_holds, *late)
     common = {"reason": reason, "unknown_effects": unknown, "not_compensated": kept, "lapsed": lapsed}
     match ending:
         case "completed":
