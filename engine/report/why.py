@@ -33,7 +33,7 @@ def why_lines(
     yield ""
     yield f"shown this turn: {'yes' if answer.shown.yes else 'no'}"
     if not answer.shown.yes:
-        yield from _not_shown(answer.shown, policies)
+        yield from _not_shown(answer, policies)
     if answer.args is not None:
         yield ""
         yield f"this call: {json.dumps(answer.args, ensure_ascii=False)}"
@@ -47,7 +47,8 @@ def why_lines(
 _ENDS = {"completes": "completes the Run", "held": "is held", "rejected": "is rejected"}
 
 
-def _not_shown(shown: Shown, policies: Sequence[Policy]) -> Iterator[str]:
+def _not_shown(answer: Answer, policies: Sequence[Policy]) -> Iterator[str]:
+    shown = answer.shown
     if shown.permits:
         for each in shown.permits:
             yield f"  {_rule(each.rule)}"
@@ -58,7 +59,8 @@ def _not_shown(shown: Shown, policies: Sequence[Policy]) -> Iterator[str]:
         for clause in _clauses(shown.stop):
             yield f"      {clause}{facts(shown.reads or {})}"
         return
-    hint = "; ask about one with `--args`" if shown.reason.startswith("every value") else ""
+    narrowed = answer.args is None and shown.reason.startswith("every value")
+    hint = "; ask about one with `--args`" if narrowed else ""
     yield f"  {safe(shown.reason)}{hint}"
 
 
