@@ -10,7 +10,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.domain.canonical import JsonObject
 from engine.domain.errors import SourceError, UsageError
+from engine.domain.messages import Message
 from engine.domain.policy import ModelUse, Policy
 from engine.policy.compiler import load_policy as compile_to_policy
 from engine.policy.documents.project import Project, load_project
@@ -252,6 +254,14 @@ def write_starter(policy: str, target: str | None = None, project: Project | Non
             f"`{file}` cannot be written: {error.strerror or error}", remedy="choose another folder"
         ) from error
     return Written(str(file), made.cases, made.without)
+
+
+def on_the_wire(messages: Sequence[Message], model: str) -> list[JsonObject]:
+    """Neutral messages in the chat form that goes to the model's provider."""
+    from engine.adapters.wire.profile import profile_of
+    from engine.adapters.wire.projection import to_openai
+
+    return to_openai(messages, model, profile_of(model))
 
 
 def open_store(db: str | None, project: Project, *, create: bool = True) -> EventStore:

@@ -332,6 +332,8 @@ class Citations:
 class FigureUse:
     kinds: frozenset[str]
     from_kinds: frozenset[str]
+    locale: str = "en"
+    """How numbers are written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,6 +353,8 @@ class Output:
     figures: FigureUse | None
     publish: PublishRule | None
     place: Location
+    templates: Mapping[str, str] = field(default_factory=dict)
+    """Format (`markdown`, `html`) -> the policy's own Jinja2 template; a format that is not here has a built-in one."""
 
     @property
     def tool(self) -> str:

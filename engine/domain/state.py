@@ -364,7 +364,7 @@ class RunState:
     """Calls with a confirmed result, in the order of their receipts."""
     omitted_inputs: set[int] = field(default_factory=set)
     """Seqs of inputs that no longer fit into a request."""
-    left_out: LeftOut = LeftOut()
+    left_out: LeftOut = field(default_factory=LeftOut)
     """What the newest request leaves out for want of room."""
     compactions: list[CompactionState] = field(default_factory=list)
     compacting: Reservation | None = None

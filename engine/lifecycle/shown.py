@@ -82,7 +82,8 @@ READ_LIMIT = 8_000
 
 def read_of(call: CallState, state: RunState, read: ReadResult) -> str:
     """One read with its result, for a summary that covers read results."""
-    return f"{call.tool} {_text(dict(sorted((call.args or {}).items())))}: {result_of(call, state, read).text[:READ_LIMIT]}"
+    args = _text(dict(sorted((call.args or {}).items())))
+    return f"{call.tool} {args}: {result_of(call, state, read).text[:READ_LIMIT]}"
 
 
 def _text(said: dict[str, Json]) -> str:

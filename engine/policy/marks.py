@@ -106,7 +106,20 @@ def plain(text: str) -> str:
 # --- figures -----------------------------------------------------------------------------------------------
 
 
-def figure_text(figure: EvidenceFigure) -> str | None:
+_NARROW: Final = "\u202f"
+SEPARATORS: Final = {
+    "en": (",", "."),
+    "de": (".", ","),
+    "de-CH": ("’", "."),
+    "es": (".", ","),
+    "fr": (_NARROW, ","),
+    "it": (".", ","),
+    "sv": (_NARROW, ","),
+}
+"""Locale -> what stands between thousands, and before decimals."""
+
+
+def figure_text(figure: EvidenceFigure, locale: str = "en") -> str | None:
     """The number as people read it, every digit kept: `1,234.50 EUR`, `12.5 %`; None if it is not a number."""
     if figure.type == "date":
         return figure.value
@@ -117,7 +130,9 @@ def figure_text(figure: EvidenceFigure) -> str | None:
     if not number.is_finite() or (figure.type == "int" and number != number.to_integral_value()):
         return None
     unit = "%" if figure.type == "percent" else figure.unit
-    return f"{number:,f} {unit}" if unit else f"{number:,f}"
+    between, before = SEPARATORS[locale]
+    text = f"{number:,f}".translate({ord(","): between, ord("."): before})
+    return f"{text} {unit}" if unit else text
 
 
 def traced(text: str, as_of: str | None, handle: str) -> str:

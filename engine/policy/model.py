@@ -63,6 +63,8 @@ class Model:
     unread: bool = False
     """A file that is referred to could not be read, so unknown names prove nothing."""
     prompt: Prompt | None = None
+    templates: dict[tuple[str, str], Prompt] = field(default_factory=dict)
+    """(output, format) -> the template of the policy."""
 
     policy_part: PolicyDocument | None = None
     tools_parts: dict[str, ToolsDocument] = field(default_factory=dict)

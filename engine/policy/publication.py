@@ -228,7 +228,7 @@ class _Check:
             return f"names no figure of {slot.handle}{_known(evidence, slot)}"
         if use.kinds and figure.type not in use.kinds:
             return f"is a {figure.type}; allowed are: {', '.join(sorted(use.kinds))}"
-        text = marks.figure_text(figure)
+        text = marks.figure_text(figure, use.locale)
         if text is None:
             return "has no number to render"
         as_of = evidence.item.as_of

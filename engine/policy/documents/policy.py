@@ -236,6 +236,7 @@ class FiguresPart(Part):
     kinds: list[Literal["money", "percent", "decimal", "int", "date"]]
     from_: list[Ident] = Key(alias="from")
     render: Literal["host"] = "host"
+    locale: Literal["en", "de", "de-CH", "es", "fr", "it", "sv"] = "en"
 
 
 class GatePart(Part):
@@ -267,6 +268,13 @@ class PublishPart(Part):
     gates: list[GateEntry] = Key(default_factory=list)
 
 
+class TemplatePart(Part):
+    called: ClassVar[str] = "a template"
+
+    markdown: FilePath | None = None
+    html: FilePath | None = None
+
+
 class OutputPart(Part):
     called: ClassVar[str] = "an output"
     placeholders: ClassVar[Mapping[str, Json]] = {"fields": {}}
@@ -276,6 +284,7 @@ class OutputPart(Part):
     citations: CitationsPart | None = None
     figures: FiguresPart | None = None
     publish: PublishPart | None = None
+    template: TemplatePart | None = None
 
 
 class GatesPart(Part):

@@ -138,6 +138,10 @@ class _Linker:
             "prompt": model.prompt.text if model.prompt else None,
             "limits": dict(model.limits),
         }
+        if model.templates:
+            told["templates"] = {
+                f"{name} {form}": text.text for (name, form), text in model.templates.items()
+            }
         try:
             return digest_of(told)
         except NotJson:
@@ -257,7 +261,9 @@ class _Linker:
             citations=Citations(frozenset(cited.kinds), cited.min, cited.min_per_section, cited.max_age)
             if cited
             else None,
-            figures=FigureUse(frozenset(figures.kinds), frozenset(figures.from_)) if figures else None,
+            figures=FigureUse(frozenset(figures.kinds), frozenset(figures.from_), figures.locale)
+            if figures
+            else None,
             publish=PublishRule(
                 None if publish.roles is None else frozenset(publish.roles),
                 self.model.condition(publish, "when"),
@@ -267,6 +273,9 @@ class _Linker:
             if publish
             else None,
             place=part.here,
+            templates={
+                form: found.text for (output, form), found in self.model.templates.items() if output == name
+            },
         )
 
     def _all_gates(self) -> Iterable[Gate]:
@@ -342,6 +351,7 @@ def bundle(model: Model) -> Mapping[str, str]:
     texts = {name: model.documents[name].source.text for name in names}
     if model.prompt is not None:
         texts[model.prompt.name] = model.prompt.text
+    texts.update({template.name: template.text for template in model.templates.values()})
     if model.extra_overlays or model.limits:
         texts[DEPLOYMENT] = canonical({"overlays": list(model.extra_overlays), "limits": dict(model.limits)})
     return texts

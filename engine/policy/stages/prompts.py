@@ -14,6 +14,7 @@ from engine.policy.model import Model, Prompt
 from engine.policy.places import LineMap
 
 _SIMPLE: Final = re.compile(r"\{\{-?\s*([A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*)\s*-?\}\}")
+TEMPLATE_NAMES: Final = ("output", "fields", "sources", "figures", "flags", "run")
 _MARKS: Final = re.compile(r"\{[{%#]")
 
 
@@ -29,6 +30,28 @@ def prompt_variables(model: Model, policy: PolicyDocument, env: Environment) -> 
             if not _covered(path, part):
                 help_ = suggest(path, part.vars, f"add `{path}` to `vars`")
                 model.add("X805", place, f"the prompt uses `{path}`, which `vars` does not declare", help_)
+
+
+def output_templates(model: Model) -> None:
+    """A template of an output must be one; what it may read is `output`, `fields`, `sources`, `figures`, `flags`."""
+    if not model.templates:
+        return
+    from jinja2 import TemplateSyntaxError
+    from jinja2.sandbox import SandboxedEnvironment
+
+    for template in model.templates.values():
+        try:
+            tree = SandboxedEnvironment(autoescape=True).parse(template.text)
+        except TemplateSyntaxError as error:
+            place = Location(template.name, error.lineno or 1, 1)
+            model.add("X805", place, f"the template cannot be read: {error.message}", "mend the template")
+            continue
+        for name, place in _names(tree, template, frozenset()):
+            if name.split(".")[0] not in TEMPLATE_NAMES:
+                known = f"a template reads: {', '.join(TEMPLATE_NAMES)}"
+                model.add(
+                    "X805", place, f"there is no `{name}` in a template", suggest(name, TEMPLATE_NAMES, known)
+                )
 
 
 def _declared(model: Model, part: PromptPart, index: int, path: str, env: Environment) -> None:

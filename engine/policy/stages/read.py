@@ -23,6 +23,7 @@ def read(model: Model) -> None:
     if model.with_tests:
         model.test_files = list(_read_all(model, root, "tests"))
     _read_prompt(model, root)
+    _read_templates(model, root)
 
 
 def _read_all(model: Model, root: Table, key: str) -> Iterator[str]:
@@ -63,15 +64,28 @@ def _read_one(model: Model, name: str, written: str, place: Location, *, needed:
 
 
 def _read_prompt(model: Model, root: Table) -> None:
-    node = _inner(root, "model", "prompt", "system")
+    model.prompt = _read_text(model, _inner(root, "model", "prompt", "system"))
+
+
+def _read_templates(model: Model, root: Table) -> None:
+    outputs = _inner(root, "outputs")
+    for name, entry in outputs.entries.items() if isinstance(outputs, Table) else ():
+        for form in ("markdown", "html") if isinstance(entry.value, Table) else ():
+            text = _read_text(model, _inner(entry.value, "template", form))
+            if text is not None:
+                model.templates[name, form] = text
+
+
+def _read_text(model: Model, node: Node | None) -> Prompt | None:
     if not isinstance(node, Scalar) or not isinstance(node.value, str):
-        return
+        return None
     name = beside(model.file, node.value)
     try:
-        model.prompt = Prompt(name, model.files.read(name))
+        return Prompt(name, model.files.read(name))
     except SourceError as error:
         message = error.message if model.files.exists(name) else f"there is no file `{node.value}`"
         model.add("R210", node.location, message, f"looked for `{name}`: create it, or mend the path")
+        return None
 
 
 def _inner(node: Node, *keys: str) -> Node | None:

@@ -33,7 +33,7 @@ from engine.policy.model import Model, PlacedCondition
 from engine.policy.selectors import is_selector, selected
 from engine.policy.stages.limits import limit_values
 from engine.policy.stages.projections import refreshes
-from engine.policy.stages.prompts import prompt_variables
+from engine.policy.stages.prompts import output_templates, prompt_variables
 
 _ID: Final = ValueType(TypeName.ID)
 _NEEDS_NAMES: Final = frozenset({"C102", "C103", "C106", "C108", "R201", "R208"})
@@ -50,6 +50,7 @@ def types(model: Model) -> None:
         _policy(model, policy, env)
         limit_values(model, policy)
         prompt_variables(model, policy, env)
+        output_templates(model)
         refreshes(model, policy)
     for overlay in model.overlay_parts.values():
         for rule in overlay.permissions:
