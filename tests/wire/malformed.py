@@ -15,12 +15,16 @@ from engine.adapters.wire.strict import validate_anthropic, validate_openai
 
 THINKING = {"type": "thinking", "thinking": " odd \n white space, é ", "signature": "sig=="}
 ODD_ARGUMENTS = (
-    "", "   ", "null", "[]", "3", '"x"', "true", "{}", "{'item':'x'}", '{"item":"x"} trailing', '{"item":"x"}{"item":"y"}',
+    "", "   ", "null", "[]", "3", '"x"', "true", "{}", "{'item':'x'}",
+    '{"item":"x"} trailing', '{"item":"x"}{"item":"y"}',
     '{"item":"x"', '{"item":', "{", "}", '"{\\"item\\":\\"x\\"}"', '"\\"{\\\\\\"item\\\\\\":1}\\""', '{"item":NaN}',
     '{"item":Infinity}', '{"item":1e400}', '{"item":"x","item":"y"}', '{"item":"\\ud800"}', '{"\\ud800":1}',
-    '{"item":' + "9" * 5000 + "}", '{"item":"x","count":2512292042121000001}', "[" * 3000, '{"a":' * 200 + "1" + "}" * 200,
-    '{"item":"' + "x" * 300_000 + '"}', '{"item":"x","extra":1}', '{"item":null}', '{"item":["x"]}', '{"item":"x","count":"2"}',
-    '{"item":"x","count":true}', '{"item":"x","count":1.5}', '{"item":"\\u0000"}', "\ufeff{}", '{"item":"x",}', "item=x",
+    '{"item":' + "9" * 5000 + "}", '{"item":"x","count":2512292042121000001}',
+    "[" * 3000, '{"a":' * 200 + "1" + "}" * 200,
+    '{"item":"' + "x" * 300_000 + '"}', '{"item":"x","extra":1}', '{"item":null}', '{"item":["x"]}',
+    '{"item":"x","count":"2"}',
+    '{"item":"x","count":true}', '{"item":"x","count":1.5}', '{"item":"\\u0000"}', "\ufeff{}",
+    '{"item":"x",}', "item=x",
 )  # fmt: skip
 ODD_NAMES = (
     "",

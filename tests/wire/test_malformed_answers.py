@@ -1,4 +1,4 @@
-"""After every malformed answer the next request is one that a strict provider takes, and nothing ran that should not."""
+"""After every malformed answer the next request is one that a strict provider takes; nothing ran that should not."""
 
 from __future__ import annotations
 
