@@ -12,6 +12,7 @@ from itertools import product
 from typing import Final, NamedTuple
 
 from engine.domain.canonical import canonical, digest
+from engine.domain.conditions import Condition
 from engine.domain.facts import PENDING, UNKNOWN, Facts, Value
 from engine.domain.messages import ToolSchema
 from engine.domain.policy import Effect, HideRule, Param, Policy, Rule, ToolSpec
@@ -213,7 +214,7 @@ class ContractCompiler:
         self, spec: ToolSpec, plan: ToolPlan, seen: Sequence[Facts], args: dict[str, Value]
     ) -> ToolSchema | str:
         whole, axes = plan.whole, plan.axes
-        if not axes:
+        if not axes or not self._waits_for(spec.name, axes, seen):
             return whole
         kept = self._kept(spec.name, axes, seen, args)
         if kept is None:
@@ -226,6 +227,20 @@ class ContractCompiler:
         if not cut or not spec.narrow:
             return whole
         return ToolSchema(spec.name, spec.description, narrowed(whole.parameters, cut))
+
+    def _waits_for(self, tool: str, axes: Sequence[Param], seen: Sequence[Facts]) -> bool:
+        """True if a rule or hide that reads one of the parameters is not settled by the other facts already."""
+        names = {param.name for param in axes}
+        for policy, facts in zip(self.policies, seen, strict=True):
+            for rule in policy.rules_of.get(tool, ()):
+                if rule.effect is not Effect.REQUIRE and _reads(rule.when, rule.unless, names=names):
+                    truth, _ = holds(rule, facts, [])
+                    if truth is not True and truth is not False:
+                        return True
+            for hide in policy.hides_of.get(tool, ()):
+                if hide.when is not None and _reads(hide.when, names=names):
+                    return True
+        return False
 
     def _kept(
         self, tool: str, axes: Sequence[Param], seen: Sequence[Facts], args: dict[str, Value]
@@ -309,6 +324,10 @@ class ContractCompiler:
             if stop is not None:
                 return _said(stop, policy, name, seen)
         return builtin.publish_schema(output)
+
+
+def _reads(*conditions: Condition | None, names: set[str]) -> bool:
+    return any(each is not None and not names.isdisjoint(each.args_read) for each in conditions)
 
 
 _ABSENT: Final = object()

@@ -163,14 +163,15 @@ def _getter(path: str, total: int) -> Getter:
 
 
 def _state_getter(rest: str) -> Getter:
-    """A slice by its Host version: an equal value keeps it."""
-    name = rest.partition(".")[0]
+    """A field by its value, which is the same object while its slice has not changed; a whole slice by its version."""
+    name, _, path = rest.partition(".")
+    field = path.partition(".")[0]
 
-    def version(state: RunState, _: Facts) -> object:
+    def value(state: RunState, _: Facts) -> object:
         held = state.state.get(name)
-        return None if held is None else held.version
+        return None if held is None else held.value.get(field) if field else held.version
 
-    return version
+    return value
 
 
 def _receipts(facts: Facts, tool: str) -> object:

@@ -92,6 +92,8 @@ class Environment:
     """The rule uses selectors, so its arguments differ per tool and `args` may not be read."""
     params: Mapping[str, ValueType] = field(default_factory=dict)
     result: Mapping[str, Field] = field(default_factory=dict)
+    _shared: dict[str, ValueType] = field(default_factory=dict, repr=False, compare=False)
+    """Types of the roots that `at` does not change, worked out once for a policy."""
 
     def at(
         self,
@@ -114,7 +116,19 @@ class Environment:
     @cached_property
     def root_types(self) -> Mapping[str, ValueType]:
         """The type of each readable root but `args`, whose fields depend on the tool."""
+        if not self._shared:
+            self._shared.update(self._policy_types)
         known = {
+            **self._shared,
+            "params": record(**self.params),
+            "result": ValueType(TypeName.RECORD, fields=self.result),
+        }
+        return {name: type_ for name, type_ in known.items() if name in self.roots}
+
+    @property
+    def _policy_types(self) -> Mapping[str, ValueType]:
+        """The roots that are the same at every place of a policy."""
+        return {
             "principal": record(**{**self.attrs, "id": STRING, "roles": list_of(enum(self.roles))}),
             "task": ValueType(TypeName.RECORD, fields=self.task),
             "state": record(**{name: _slice(fields) for name, fields in self.state.items()}),
@@ -127,12 +141,9 @@ class Environment:
             "now": TIMESTAMP,
             "tool": self._tool,
             "call": record(id=STRING),
-            "params": record(**self.params),
-            "result": ValueType(TypeName.RECORD, fields=self.result),
             "outputs": record(**{name: record(committed=BOOL) for name in self.outputs}),
             "calls": record(**dict.fromkeys(OUTCOMES, INT)),
         }
-        return {name: type_ for name, type_ in known.items() if name in self.roots}
 
     @property
     def _run(self) -> ValueType:

@@ -12,7 +12,6 @@ from engine.policy.model import Model, PlacedCondition
 from engine.policy.rules import Rule
 from engine.policy.rules.answers import CONDITION
 from engine.policy.rules.examples import base
-from engine.policy.solver import FALSE, TRUE, Says
 from engine.policy.written import Written, written
 
 
@@ -75,12 +74,8 @@ def _operands(expr: Expr) -> Iterator[Expr]:
 def _answer(known: Written, expr: Expr) -> str | None:
     if isinstance(expr, Constant):
         return "true" if expr.value else "false"
-    solver, view = known.solver, known.anywhere
-    if solver.impossible(Says(expr, FALSE), view):
-        return "true"
-    if solver.impossible(Says(expr, TRUE), view):
-        return "false"
-    return None
+    constant = known.solver.constant(expr, known.anywhere)
+    return None if constant is None else str(constant).lower()
 
 
 RULE = Rule(

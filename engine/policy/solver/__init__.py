@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from engine.domain.conditions import Expr
 from engine.domain.facts import Facts, Value
 from engine.policy.solver import finite, smt
 from engine.policy.solver.claims import (
@@ -71,6 +72,19 @@ class Solver:
         if not deep or found.exact or _example(found, claim, view) is not None:
             return False
         return self._smt() and smt.solve(claim, view).impossible
+
+    def constant(self, expr: Expr, view: View) -> bool | None:
+        """True if the condition can never be false, False if it can never be true, else None."""
+        can_be_true, can_be_false = finite.answers(expr, view)
+        for wanted, truth, found in ((True, FALSE, can_be_false), (False, TRUE, can_be_true)):
+            if found.impossible:
+                return wanted
+            claim = Says(expr, truth)
+            if found.exact or _example(found, claim, view) is not None:
+                continue
+            if self._smt() and smt.solve(claim, view).impossible:
+                return wanted
+        return None
 
     def example(self, claim: Claim, view: View) -> Example | None:
         """Facts under which the claim holds; None if it is impossible or none was found."""

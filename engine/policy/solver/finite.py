@@ -100,7 +100,16 @@ class Outcome:
 
 
 def search(claim: Claim, view: View) -> Outcome:
-    return _Search(view).run(claim)
+    found = _Search(view)
+    return found.run(found.built(claim))
+
+
+def answers(expr: Expr, view: View) -> tuple[Outcome, Outcome]:
+    """Whether a condition can be true, and whether it can be false."""
+    found = _Search(view)
+    node = found.built_condition(expr)
+    true = found.run(lambda world: _sides(node(world), TRUE, ANY & ~TRUE))
+    return true, found.run(lambda world: _sides(node(world), FALSE, ANY & ~FALSE))
 
 
 class _Search:
@@ -111,11 +120,23 @@ class _Search:
         self.leaves: list[Callable[[], None]] = []
         self.steps = 0
 
-    def run(self, claim: Claim) -> Outcome:
+    def built(self, claim: Claim) -> _Node:
         test = self._claim(claim)
-        domains = self.domains = {name: self._domain(each) for name, each in self.variables.items()}
+        self._finish()
+        return test
+
+    def built_condition(self, expr: Expr) -> _Node:
+        node = self._node(grounded(expr, self.view))
+        self._finish()
+        return node
+
+    def _finish(self) -> None:
+        self.domains = {name: self._domain(each) for name, each in self.variables.items()}
         for finish in self.leaves:
             finish()
+
+    def run(self, test: _Node) -> Outcome:
+        self.steps, domains = 0, self.domains
         order = sorted(domains, key=lambda name: len(domains[name]))
         world: dict[str, Value] = {}
         found = self._try(test, order, 0, domains, world)
