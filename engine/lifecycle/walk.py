@@ -1,6 +1,7 @@
 """Owns the walk over one response: each proposal judged in order, one by one, under the facts of then.
 
-Neighbouring reads are dispatched together; writes and hybrids one at a time, in proposal order. A held call
+Neighbouring reads are dispatched together; writes and hybrids one at a time, in proposal order, but for neighbours
+of one tool whose `serialize_by` differs. A held call
 holds back the dispatch of later writes and hybrids, and later questions to the user; not their judgement.
 """
 
@@ -10,7 +11,8 @@ from collections.abc import Iterator
 
 from engine.domain import events as e
 from engine.domain.calls import CallStatus
-from engine.domain.policy import Kind
+from engine.domain.canonical import JsonObject, canonical
+from engine.domain.policy import Kind, ToolSpec
 from engine.domain.state import CallState, TurnState
 from engine.lifecycle.acts import alerts, execute, held_behind_twin, hold, queued, rejected, started
 from engine.lifecycle.builtins import perform
@@ -22,6 +24,7 @@ from engine.lifecycle.steps import Execute, Record, Step
 from engine.policy import budgets
 from engine.policy.admission import admit
 from engine.policy.builtin import ASK_USER
+from engine.policy.freshness import slices_of
 from engine.policy.verdicts import Builtin, Fence, Hold, Reject, Run
 
 
@@ -33,6 +36,8 @@ class Walk:
         self.turn = turn
         self.before: list[e.Body] = []
         self.reads: list[e.ExecutionStarted] = []
+        self.writes: list[e.ExecutionStarted] = []
+        """Of one tool, whose `serialize_by` lets them overlap; never together with reads."""
         self.blocked = False
         """A call before this one is held."""
 
@@ -64,7 +69,7 @@ class Walk:
                 yield e.CallFenced(call=id_, tool=call.tool, moved_by=state.moved_by)
 
     def _held(self, call: CallState) -> Step | None:
-        if self.reads:
+        if self.reads or self.writes:
             return self._sent()
         step = continue_held(self.present, self.turn, call, blocked=self.blocked)
         if step is None:
@@ -101,11 +106,11 @@ class Walk:
             case Hold():
                 return self._sent() or self._people(call, verdict)
             case Run():
-                return self._sent() or self._write(call, verdict)
+                return (self._sent() if self.reads else None) or self._write(call, verdict)
 
     def _read(self, call: CallState, verdict: Run) -> Step | None:
         """Joins the batch, unless what permits it depends on a read that is still in it."""
-        if self.reads and (self._depends(verdict) or self._overdraws(verdict)):
+        if self.writes or (self.reads and (self._depends(verdict) or self._overdraws(verdict))):
             return self._sent()
         self.before += alerts(verdict.alerts)
         key = cache_key(verdict.spec, verdict.args, self.present.facts[0])
@@ -129,11 +134,12 @@ class Walk:
         """The batch may use up what is left of a budget or a grant: then it is judged after the batch."""
         state, tool = self.present.state, verdict.spec.name
         left = budgets.tool_calls_left(budgets.of(self.present.policies), state.spent, tool)
-        if left is not None and sum(start.tool == tool for start in self.reads) >= left:
+        batch = self.reads or self.writes
+        if left is not None and sum(start.tool == tool for start in batch) >= left:
             return True
         return any(
             (uses := state.grants[grant].calls_left) is not None
-            and sum(grant in start.grants for start in self.reads) >= uses
+            and sum(grant in start.grants for start in batch) >= uses
             for grant in verdict.grants
         )
 
@@ -147,17 +153,45 @@ class Walk:
         return self._after(Record(tuple(hold(self.present.state, call, verdict))))
 
     def _write(self, call: CallState, verdict: Run) -> Step | None:
+        if self.writes and not self._joins(verdict):
+            return self._sent()
         twin = held_behind_twin(self.present.state, call, verdict)
         if twin:
-            return self._after(Record(twin))
+            return self._sent() if self.writes else self._after(Record(twin))
         if self.blocked:
             return self._after(Record(tuple(queued(call, verdict))))
-        return self._after(execute(self.present, self.turn, call, verdict))
+        if not _may_overlap(verdict):
+            return self._after(execute(self.present, self.turn, call, verdict))
+        self.before += alerts(verdict.alerts)
+        self.writes.append(started(self.present, call, verdict))
+        return None
+
+    def _joins(self, verdict: Run) -> bool:
+        """A neighbour of the same tool that touches something else, and that nothing in the batch bears on."""
+        batch = self.writes
+        if not _may_overlap(verdict) or batch[0].tool != verdict.spec.name:
+            return False
+        scope = _scope(verdict.spec, verdict.args)
+        if any(_scope(verdict.spec, start.args) == scope for start in batch):
+            return False
+        key = verdict.idempotency_key
+        if key is not None and any(start.idempotency_key == key for start in batch):
+            return False
+        return not self._depends(verdict) and not self._overdraws(verdict) and not self._uses_up(verdict)
+
+    def _uses_up(self, verdict: Run) -> bool:
+        """The batch uses up what its unattended rule permits."""
+        used = sum(start.approved_by == verdict.approved_by for start in self.writes)
+        spent = self.present.state.spent.unattended
+        return any(
+            rule.unattended is not None and spent.get(rule.id, 0) + used >= rule.unattended.max_per_run
+            for rule in verdict.matched
+        )
 
     def _sent(self) -> Step | None:
-        """What was gathered: the reads, with the refusals between them; or the refusals alone."""
-        if self.reads:
-            return Execute(tuple(self.reads), tuple(self.before))
+        """What was gathered: the calls, with the refusals between them; or the refusals alone."""
+        if self.reads or self.writes:
+            return Execute(tuple(self.reads or self.writes), tuple(self.before))
         if self.before:
             return Record(tuple(self.before))
         return None
@@ -171,6 +205,15 @@ class Walk:
         if isinstance(step, Execute):
             return Execute(step.starts, (*self.before, *step.before))
         return self._sent()
+
+
+def _may_overlap(verdict: Run) -> bool:
+    """Writes run one at a time unless their spec says what they must not share; state is checked one by one."""
+    return verdict.spec.serialize_by is not None and not slices_of(verdict.matched)
+
+
+def _scope(spec: ToolSpec, args: JsonObject) -> str:
+    return canonical([args.get(name) for name in spec.serialize_by or ()])
 
 
 def _only_queues(call: CallState) -> bool:

@@ -7,13 +7,15 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from engine.domain.actors import Actor, Principal
-from engine.domain.canonical import Json, JsonObject
+from engine.domain.calls import ToolCall
+from engine.domain.canonical import Json, JsonObject, parse_json
 from engine.domain.errors import AgentctlError, UsageError
-from engine.domain.events import Event, SourceState
+from engine.domain.events import Event, SourceState, StoredResult
 from engine.domain.ids import CallId, RunId
 from engine.domain.policy import Policy
 from engine.domain.state import RunState
 from engine.lifecycle.fold import fold
+from engine.lifecycle.typed_calls import calls_of
 from engine.ports import (
     Clock,
     EventStore,
@@ -294,6 +296,16 @@ class Runtime:
         if state.seq == 0:
             raise UsageError(f"there is no Run `{run}`", remedy="`agentctl runs` lists them")
         return state
+
+    def calls(self, run: RunId) -> list[ToolCall]:
+        """What became of the model's tool calls, as ReadCall, WriteCall and HybridCall."""
+        return calls_of(self.state(run), self._read_result)
+
+    def _read_result(self, stored: StoredResult) -> Json:
+        if stored.digest is None:
+            return stored.value
+        text = self._parts.store.blob(stored.digest)
+        return None if text is None else parse_json(text)
 
     def events(self, run: RunId, after: int = 0) -> Iterator[Event]:
         return self._parts.store.events(run, after)
