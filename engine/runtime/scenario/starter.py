@@ -15,7 +15,7 @@ import yaml
 
 from engine.domain.canonical import Json
 from engine.domain.errors import AgentctlError
-from engine.domain.policy import Policy, Rule
+from engine.domain.policy import Policy, Rule, ToolSpec
 from engine.domain.types import Field, TypeName, ValueType
 from engine.policy.documents.base import Faults
 from engine.policy.documents.test import CasePart, TestDocument
@@ -25,22 +25,10 @@ from engine.ports import EventStore
 from engine.runtime.scenario.checks import became_of
 from engine.runtime.scenario.coverage import deciding_rules
 from engine.runtime.scenario.play import Play, Played
+from engine.runtime.scenario.samples import candidates, literals_of, sample
 
 TRIES: Final = 64
 """Combinations of facts that are tried for one rule and tool."""
-_SAMPLES: Final[Mapping[TypeName, Json]] = {
-    TypeName.BOOL: False,
-    TypeName.INT: 1,
-    TypeName.DECIMAL: "1.00",
-    TypeName.PATH: "notes/a.txt",
-    TypeName.EMAIL: "ann@example.org",
-    TypeName.URL: "https://example.org/a",
-    TypeName.TIMESTAMP: "2026-01-01T00:00:00Z",
-    TypeName.DURATION: "1h",
-    TypeName.TEXT: "text",
-    TypeName.RICH_TEXT: "text",
-}
-_LARGE: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +67,7 @@ def _case_for(policy: Policy, rule: Rule, new_store: Callable[[], EventStore]) -
     for trial in _trials(policy, rule):
         expected = _played(policy, rule, trial, new_store())
         if expected is not None:
-            trial["turns"][0]["expect"] = expected
+            trial["turns"][-1]["expect"] = expected
             return trial
     return None
 
@@ -92,7 +80,8 @@ def _played(policy: Policy, rule: Rule, trial: dict[str, Any], store: EventStore
     play = Play(policy, store)
     try:
         play.start(part.given)
-        played = asyncio.run(play.turn(part.turns[0]))
+        for turn in part.turns:
+            played = asyncio.run(play.turn(turn))
     except AgentctlError:
         return None
     if rule.id not in deciding_rules(policy, play.run, store.events(play.run)):
@@ -163,21 +152,8 @@ def _axes(policy: Policy, rule: Rule, params: Mapping[str, Field]) -> dict[str, 
             for key, field in slice_.fields.items()
         },
     }
-    return {path: _values(types[path]) for path in sorted(reads) if path in types}
-
-
-def _values(type_: ValueType) -> list[Json]:
-    match type_.name:
-        case TypeName.ENUM:
-            return [*type_.values]
-        case TypeName.BOOL:
-            return [False, True]
-        case TypeName.INT:
-            return [sample(type_, ""), type_.max if type_.max is not None else _LARGE]
-        case TypeName.LIST if type_.of is not None:
-            return [[sample(type_.of, "item")], []]
-        case _:
-            return [sample(type_, "value")]
+    literals = literals_of([each.text for each in (rule.when, rule.unless) if each is not None])
+    return {path: candidates(types[path], literals) for path in sorted(reads) if path in types}
 
 
 def _trial(
@@ -208,21 +184,32 @@ def _trial(
         if each.required or f"args.{name}" in chosen
     }
     call: dict[str, Any] = {"call": tool, **({"args": args} if args else {})}
-    return {"id": rule.id, "given": given, "turns": [{"propose": [call]}]}
+    return {"id": rule.id, "given": given, "turns": [*_readings(policy, params, args), {"propose": [call]}]}
 
 
-def sample(type_: ValueType, name: str) -> Json:
-    """A value of the type that a reader recognises as made up."""
-    match type_.name:
-        case TypeName.ENUM:
-            return type_.values[0] if type_.values else ""
-        case TypeName.INT:
-            return 1 if type_.min is None else type_.min
-        case TypeName.RECORD:
-            return {key: sample(field.type, key) for key, field in type_.fields.items()}
-        case TypeName.LIST:
-            return [sample(type_.of, name)] if type_.of is not None else []
-        case TypeName.ARGV:
-            return ["true"]
-        case _:
-            return _SAMPLES.get(type_.name, f"{name or 'x'}1")
+def _readings(policy: Policy, params: Mapping[str, Field], args: Mapping[str, Json]) -> list[dict[str, Any]]:
+    """Turns that bring the evidence which the call's references need."""
+    found = []
+    for name, value in args.items():
+        type_ = params[name].type
+        if type_.name is TypeName.REF and isinstance(value, str):
+            reader = next((spec for spec in policy.tools.values() if _brings(spec, type_.kind)), None)
+            if reader is not None and reader.evidence is not None:
+                needed = {p.name: sample(p.type, p.name) for p in reader.model_params if p.required}
+                result = _result(reader.evidence.id.split(".")[1:], value)
+                call = {"call": reader.name, **({"args": needed} if needed else {}), "result": result}
+                found.append({"propose": [call]})
+    return found
+
+
+def _brings(spec: ToolSpec, kind: str | None) -> bool:
+    return spec.exposed == "model" and spec.evidence is not None and spec.evidence.kind == kind
+
+
+def _result(steps: Sequence[str], value: str) -> Json:
+    """The smallest result with this value at a path such as `notes[].id`."""
+    if not steps:
+        return value
+    inner = _result(steps[1:], value)
+    key = steps[0].removesuffix("[]")
+    return {key: [inner] if steps[0].endswith("[]") else inner}
