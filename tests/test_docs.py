@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 import shlex
@@ -107,8 +108,21 @@ def example_commands() -> list[str]:
     return [re.sub(" +", " ", line) for line in lines if line.startswith("agentctl run")]
 
 
+def agent_of(command: str) -> str:
+    return command.split("/")[1].split(".")[0]
+
+
+UNFINISHED = pytest.mark.xfail(
+    strict=True, reason="nothing records the slice `profile`, so no order is on offer"
+)
+
+
 @pytest.mark.parametrize(
-    "command", example_commands(), ids=lambda command: command.split("/")[1].split(".")[0]
+    "command",
+    [
+        pytest.param(each, id=agent_of(each), marks=[UNFINISHED] if agent_of(each) == "retail-order" else [])
+        for each in example_commands()
+    ],
 )
 def test_a_run_of_the_examples_page_ends_well_or_waits_for_somebody(command: str, clone: Path) -> None:
     (*said, code) = Session(clone).play(Step(f"{command} --quiet; echo $?", []))
@@ -171,7 +185,12 @@ def test_every_command_and_option_is_in_the_reference() -> None:
         command = main.get_command(click.Context(main), name)
         assert command is not None
         assert f"`agentctl {name}`" in readme, f"README.md has no `agentctl {name}`"
-        options = [word for each in command.params if isinstance(each, click.Option) for word in each.opts]
+        options = [
+            word
+            for each in command.params
+            if isinstance(each, click.Option) and not each.hidden
+            for word in each.opts
+        ]
         assert [word for word in options if not re.search(rf"{re.escape(word)}\b", page)] == [], name
 
 
@@ -197,11 +216,36 @@ def test_every_event_kind_gate_and_error_is_on_a_page() -> None:
             assert code in readme, error.__name__
 
 
+def test_every_benchmark_is_on_its_page() -> None:
+    page = (ROOT / "benchmarks/README.md").read_text(encoding="utf-8")
+    found = [path.stem for path in sorted((ROOT / "benchmarks").glob("*.py")) if path.stem != "__init__"]
+    assert [name for name in found if f"`python -m benchmarks.{name}`" not in page] == []
+
+
 def test_every_rule_has_a_page() -> None:
     index = (ROOT / "docs/rules/README.md").read_text(encoding="utf-8")
     listed = [code for code in CODES if code not in LATER]
     assert [code for code in listed if f"({code}.md)" not in index] == []
     assert [code for code in listed if not (ROOT / f"docs/rules/{code}.md").is_file()] == []
+
+
+@pytest.mark.parametrize("document", ["policy", "tools", "overlay", "test", "project"])
+def test_every_key_of_a_document_is_on_the_page_of_the_language(document: str) -> None:
+    page = (ROOT / "docs/policy-language.md").read_text(encoding="utf-8")
+    words = {word for code in re.findall(r"`([^`]+)`", page) for word in re.findall(r"\w+", code)}
+    schema = json.loads((ROOT / f"docs/schemas/{document}.v1.json").read_text(encoding="utf-8"))
+    assert sorted(keys_of(schema) - words) == []
+
+
+def keys_of(schema: object) -> set[str]:
+    """The names of all properties anywhere in a JSON Schema."""
+    if isinstance(schema, list):
+        return set().union(*map(keys_of, schema))
+    if not isinstance(schema, dict):
+        return set()
+    properties = schema.get("properties")
+    own = set(properties) if isinstance(properties, dict) else set()
+    return own.union(*map(keys_of, schema.values()))
 
 
 def test_words_of_a_command_can_be_split_as_a_shell_would() -> None:
