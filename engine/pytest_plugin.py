@@ -55,7 +55,11 @@ class CaseItem(pytest.Item):
         if result.verdict != "ok":
             raise CaseFailed(result)
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None) -> str:
+    def repr_failure(
+        self,
+        excinfo: pytest.ExceptionInfo[BaseException],
+        style: object = None,  # noqa: ARG002 - the signature of pytest
+    ) -> str:
         """The failed expectations with their places; a traceback only for a fault of agentctl."""
         if isinstance(excinfo.value, CaseFailed):
             return str(excinfo.value)
