@@ -331,6 +331,8 @@ class _Search:
         match expr:
             case Compare(op="in", left=Constant(), right=Read() | Call(function="origin") as right):
                 variable.loose, variable.group = False, f"members of {name_of(right)}"
+            case Compare(op=op, left=left, right=right) if op != "in":
+                variable.loose = not _are_independent(left, right)
             case Quantified(kind=kind, operand=Read() | Call(), body=body):
                 decisive = kind == "exists"
                 found = search(Says(body, TRUE if decisive else FALSE), self.view)
@@ -411,6 +413,12 @@ def _constants(expr: Expr) -> list[Value] | None:
         return None
     found = [item.value for item in expr.items if isinstance(item, Constant)]
     return found if len(found) == len(expr.items) else None
+
+
+def _are_independent(left: Expr, right: Expr) -> bool:
+    """True if a comparison can have either answer: different facts, at least one of which can be anything."""
+    unbounded = any(least(each) is None and most(each) is None for each in (left, right))
+    return unbounded and is_free(left) and is_free(right) and footprint(left).isdisjoint(footprint(right))
 
 
 def _is_roles(expr: Expr) -> bool:
