@@ -55,7 +55,7 @@ class _Own(NamedTuple):
         return key in self.values or any(_delimited(key, text) for text in self.texts)
 
 
-_NOTHING = _Own()
+NOTHING = _Own()
 
 
 class _Text(NamedTuple):
@@ -120,7 +120,7 @@ class Provenance:
             self._answer(state.calls[id_])
         self._answers = len(state.answers)
         for index, text in enumerate(state.said[self._said :], self._said + 1):
-            self._text(text, ("mention",), f"input {index}", _NOTHING)
+            self._text(text, ("mention",), f"input {index}", NOTHING)
         self._said = len(state.said)
         for call, edits in state.user_values[self._edits :]:
             for path, leaf in leaves(edits, ""):
@@ -144,7 +144,7 @@ class Provenance:
             if isinstance(leaf, str) and (_holds_several(leaf) or trust is Trust.UNTRUSTED):
                 self._text(leaf, origins, where, own)
 
-    def _add(self, leaf: Json, origins: tuple[str, ...], where: str, own: _Own = _NOTHING) -> None:
+    def _add(self, leaf: Json, origins: tuple[str, ...], where: str, own: _Own = NOTHING) -> None:
         """Whole values. A leaf that only repeats the call's own arguments is no origin."""
         plain = normalised(leaf)
         if not plain or len(plain) > MAX_WHOLE or own.repeats(plain):
