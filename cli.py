@@ -8,7 +8,7 @@ from engine.commands.group import Commands
 from engine.domain.version import version
 
 MODULES = {
-    name: f"engine.commands.{name}"
+    name: f"engine.commands.{name.replace('-', '_')}"
     for name in (
         "run",
         "resume",
@@ -34,12 +34,14 @@ MODULES = {
         "fork",
         "runs",
         "verify",
+        "doctor",
         "lint",
         "explain",
         "test",
         "why",
         "contract",
         "schema",
+        "crash-test",
         "init",
     )
 }

@@ -25,7 +25,8 @@ from pathlib import Path
 import httpx
 
 from engine.adapters.function_tools import FunctionTools
-from engine.adapters.litellm_gateway import LitellmGateway, load_litellm
+from engine.adapters.litellm_gateway import LitellmGateway
+from engine.adapters.litellm_library import load_litellm
 from engine.adapters.processes import this_process
 from engine.adapters.scripted_gateway import ScriptedGateway
 from engine.adapters.sql_store import SqlStore

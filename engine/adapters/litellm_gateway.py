@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import warnings
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cache
 from typing import Any
 
 from engine.adapters.litellm_failures import attempt_failed, missing_key
+from engine.adapters.litellm_library import load_litellm
 from engine.adapters.litellm_prices import Price, Prices
 from engine.adapters.litellm_responses import Collected, closed_response, collect, whole_message
 from engine.adapters.token_counter import EstimateCounter, request_text
@@ -24,23 +23,6 @@ from engine.ports import AttemptFailed, ModelRequest, ModelResponse
 
 DEFAULT_TIMEOUT = 300.0
 """Seconds for one attempt where the policy gives no timeout."""
-
-
-@cache
-def load_litellm() -> Any:
-    """litellm, imported once, without its network fetches, `.env` reading, callbacks and notices."""
-    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
-    os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
-    warnings.filterwarnings("ignore", message="Item '.*' on TypedDict class 'ChatCompletion")
-    import litellm
-
-    litellm.telemetry = False
-    litellm.suppress_debug_info = True
-    litellm.disable_aiohttp_transport = True
-    litellm.drop_params = False
-    litellm.num_retries = 0
-    litellm.callbacks = []
-    return litellm
 
 
 @dataclass(frozen=True, slots=True)

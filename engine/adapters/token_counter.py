@@ -32,7 +32,7 @@ class LitellmCounter:
     """litellm's counter for one model: exact for OpenAI's tokenizers, an estimate for others. Loads litellm."""
 
     def __init__(self, model: str) -> None:
-        from engine.adapters.litellm_gateway import load_litellm
+        from engine.adapters.litellm_library import load_litellm
 
         self._count = load_litellm().token_counter
         self._model = model

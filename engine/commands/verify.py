@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,9 @@ from engine.commands.options import run_argument, store_options
 
 if TYPE_CHECKING:
     from engine.domain.ids import RunId
-    from engine.ports import Head
+    from engine.ports import EventStore, Head
     from engine.runtime.audit import VerifyReport
+    from engine.runtime.secrets_scan import Leak
 
 BROKEN = 1
 _HEAD = re.compile(r"(\d{1,12}):([0-9a-f]{64})")
@@ -28,8 +30,11 @@ _HEAD = re.compile(r"(\d{1,12}):([0-9a-f]{64})")
     help="A file outside the database that keeps the head: checked where it is there, written where the log holds.",
 )
 @click.option("--witness", metavar="SEQ:HASH", help="A head of this Run that was written down elsewhere.")
+@click.option("--secrets", is_flag=True, help="Also look for registered secrets in the log.")
 @store_options
-def verify_command(run: str, file: str | None, witness: str | None, db: str | None, as_json: bool) -> int:
+def verify_command(
+    run: str, file: str | None, witness: str | None, secrets: bool, db: str | None, as_json: bool
+) -> int:
     """Check that nobody changed a log. Prints the head: kept elsewhere, it is a witness for later."""
     from engine.commands.given import run_of
     from engine.commands.reading import opened
@@ -40,13 +45,15 @@ def verify_command(run: str, file: str | None, witness: str | None, db: str | No
         named = run_of(store, run)
         kept = _kept(file, named) if file is not None else None
         report = verify(store, named, _witness(witness) or kept)
+        leaks = _leaks(store, named) if secrets else None
     if file is not None and report.holds:
         _keep(file, report)
     if as_json:
         broken = {"seq": report.broken.seq, "what": report.broken.what} if report.broken else None
         head = {"seq": report.head.seq, "hash": report.head.hash}
         form = {"schema": "agentctl.verify/v1", "run": report.run, "holds": report.holds, "head": head}
-        click.echo(dumps({**form, "broken": broken}))
+        found = {} if leaks is None else {"secrets": [asdict(leak) for leak in leaks]}
+        click.echo(dumps({**form, "broken": broken, **found}))
     elif report.broken is None:
         click.echo(
             f"Run {report.run} holds: {report.head.seq} events, head {report.head.seq}:{report.head.hash}"
@@ -54,7 +61,30 @@ def verify_command(run: str, file: str | None, witness: str | None, db: str | No
     else:
         click.echo(f"Run {report.run} is broken at event {report.broken.seq}: {report.broken.what}")
         click.echo(f"the events before it hold, head {report.head.seq}:{report.head.hash}")
-    return 0 if report.holds else BROKEN
+    if not as_json and leaks is not None:
+        click.echo("\n".join(_leak_lines(leaks)))
+    return 0 if report.holds and not leaks else BROKEN
+
+
+def _leaks(store: EventStore, run: RunId) -> list[Leak]:
+    """Raises UsageError where no secret is registered: nothing would be checked."""
+    from engine.bootstrap import open_secrets
+    from engine.domain.errors import UsageError
+    from engine.policy.documents.project import load_project
+    from engine.runtime.secrets_scan import scan
+
+    held = open_secrets(load_project(Path.cwd()))
+    if held is None:
+        raise UsageError(
+            "no secret is registered here", remedy="name them under `secrets` in agentctl.yaml, and set them"
+        )
+    return scan(store, run, held)
+
+
+def _leak_lines(leaks: list[Leak]) -> list[str]:
+    if not leaks:
+        return ["no registered secret is in it"]
+    return [f"event {leak.seq} ({leak.kind}): secret `{leak.secret}` in {leak.where}" for leak in leaks]
 
 
 def _kept(file: str, run: RunId) -> Head | None:

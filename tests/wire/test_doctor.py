@@ -1,9 +1,7 @@
-"""What `doctor` finds, part by part, and what an export shows of sensitive arguments."""
+"""What `doctor` finds, part by part."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,12 +9,10 @@ from typing import Any
 import pytest
 
 from engine.adapters.memory_store import MemoryStore
-from engine.adapters.scripted_gateway import ScriptedGateway
 from engine.domain.policy import ModelUse
 from engine.ports import AttemptFailed, ModelRequest, ModelResponse, ProposedCall
 from engine.runtime.doctor import check_call, check_policy, check_price, check_store
-from engine.runtime.exports import exported
-from tests.wire.bench import Bench, Shop, policy
+from tests.wire.bench import Shop, policy
 
 USE = ModelUse("anthropic/claude-x")
 
@@ -85,24 +81,3 @@ async def test_the_whole_doctor_looks_on_after_a_fault(
         "policy": "failed",
         "model": "skipped",
     }
-
-
-def test_sensitive_arguments_are_in_the_log_and_masked_in_an_export() -> None:
-    chosen = policy()
-    order = replace(chosen.tools["order"], sensitive=frozenset({"note"}))
-    call = {"tool": "order", "args": {"item": "apples", "count": 1, "note": "for Mrs Kim"}}
-    odd = {"tool": "order", "arguments": '{"note": "Mrs Kim'}
-    bench = Bench(
-        ScriptedGateway.from_turns([{"calls": [call, odd, {"tool": "drop", "args": {"who": "Mrs Kim"}}]},
-                                    {"calls": [{"tool": "finish"}]}]),
-        chosen,
-        model="scripted/x",
-    )  # fmt: skip
-    bench.drive()
-    assert bench.run is not None
-    assert "Mrs Kim" in bench.log()
-    tools = {**chosen.tools, "order": order}
-    out = [exported(event, tools) for event in bench.store.events(bench.run)]
-    assert "Mrs Kim" not in json.dumps(out)
-    assert "[sensitive]" in json.dumps(out)
-    assert "apples" in json.dumps(out)
