@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 from engine.domain import events as e
 from engine.domain.calls import Outcome
 from engine.domain.canonical import Json, JsonObject, digest_of
+from engine.domain.facts import Unknown
 from engine.domain.ids import CallId
 from engine.domain.policy import Kind, ToolSpec
 from engine.domain.state import CallState, RunState, TurnState
@@ -19,6 +20,7 @@ from engine.lifecycle.steps import Execute, Record, Step
 from engine.policy.binding import host_arguments
 from engine.policy.freshness import slices_of, stale
 from engine.policy.verdicts import Builtin, Hold, Reject, Run
+from engine.policy.view import as_json, look
 
 Denial: TypeAlias = Literal["refused", "expired", "undecided"]
 
@@ -100,11 +102,27 @@ def execute(
         return Execute((host_start(state, tool, args, purpose),))
     fault = stale(verdict.matched, state, turn.recorded.state_versions, present.now)
     if fault is not None:
-        return Record((not_executed(call, f"not executed: {fault.message} since the model saw it"),))
+        return Record((not_executed(call, f"{fault.message} since the model saw it"),))
+    moved = _moved(present, call, verdict)
+    if moved is not None:
+        return Record((not_executed(call, f"{moved} changed since the call was stored"),))
     start = started(present, call, verdict, approved_by)
     if standing:
         start = start.model_copy(update={"standing": standing})
     return Execute((start,), tuple(alerts(verdict.alerts)))
+
+
+def _moved(present: Present, call: CallState, verdict: Run | Hold) -> str | None:
+    """The app state that a parameter of a held call is bound to, if it is another by now: what people said yes to
+    is not what would be done."""
+    assert verdict.spec is not None
+    for param in verdict.spec.bound_params:
+        if call.args is None or not str(param.bind).startswith("state."):
+            continue
+        now = look(present.facts[0], str(param.bind))
+        if isinstance(now, Unknown) or as_json(now) != verdict.args.get(param.name):
+            return str(param.bind) if param.required or param.name in verdict.args else None
+    return None
 
 
 def started(

@@ -17,8 +17,16 @@ REFRESH_ONCE_IN = 1.0
 
 
 def state_to_show(present: Present) -> Step | None:
-    """`if_stale: refresh` reads the slice again; `stop` ends the Run; `omit` leaves it out of the request."""
+    """`if_stale: refresh` reads the slice again; `stop` ends the Run; `omit` leaves it out of the request.
+
+    A slice that nobody recorded and that can be read is read once: parameters may be bound to it.
+    """
     policy, state = present.policy, present.state
+    for name, declared in policy.state.items():
+        if declared.refresh is not None and name not in state.state and name not in state.refreshed:
+            step = _refresh(present, name)
+            if step is not None:
+                return step
     for stale in stale_projections(policy, state, present.now):
         projection = stale.projection
         if projection.if_stale == "stop":

@@ -66,7 +66,7 @@ def _decide_again(present: Present, turn: TurnState, call: CallState) -> Step:
     args = dict(call.args or {})
     shut = unusable(present.policy, spec, present.facts[0])
     if shut is not None:
-        return Record((not_executed(call, f"not executed: source {spec.source} is {shut}"),))
+        return Record((not_executed(call, f"source {spec.source} is {shut}"),))
     verdict = readmit(present.policies, present.state, spec, call.id, args, present.facts)
     match verdict:
         case Reject():
@@ -162,7 +162,7 @@ def _question(present: Present, call: CallState) -> Step:
     """It waited behind a held call; by now the questions may be used up."""
     cap = budgets.of(present.policies).questions_to_user
     if cap is None or present.state.spent.questions >= cap:
-        return Record((not_executed(call, "not executed: budget questions_to_user is used up"),))
+        return Record((not_executed(call, "budget questions_to_user is used up"),))
     return Record((e.QuestionAsked(call=call.id, question=str((call.args or {})["question"])),))
 
 

@@ -112,8 +112,10 @@ class Walk:
         """Joins the batch, unless what permits it depends on a read that is still in it."""
         if self.writes or (self.reads and (self._depends(verdict) or self._overdraws(verdict))):
             return self._sent()
-        self.before += alerts(verdict.alerts)
         key = cache_key(verdict.spec, verdict.args, self.present.facts[0])
+        if key is not None and any(start.cache_key == key for start in self.reads):
+            return self._sent()
+        self.before += alerts(verdict.alerts)
         cached = hit(self.present, call, verdict, key)
         if cached is not None:
             return self._sent() if self.reads else self._after(Record((cached,)))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from engine.domain.canonical import Json, JsonObject
-from engine.domain.events import timestamp
 from engine.domain.state import CallState, RunState
-from engine.report.words import one_line, value
+from engine.report.words import moment, one_line, value
 from engine.runtime.lineage import Lineage, Link
 
 
@@ -49,9 +48,7 @@ def _receipt(lineage: Lineage, link: Link) -> str:
     if call is None or call.receipt is None:
         return ""
     source = f", source {call.source}" if call.source else ""
-    return (
-        f" ({one_line(call.tool)}{source}, {call.receipt.outcome.value} {timestamp(call.receipt.at)[:19]}Z)"
-    )
+    return f" ({one_line(call.tool)}{source}, {call.receipt.outcome.value} {moment(call.receipt.at)})"
 
 
 def chain_json(call: CallState, links: Sequence[Link]) -> JsonObject:

@@ -299,7 +299,7 @@ def test_an_order_under_a_changed_cart_is_not_executed_and_the_receipt_says_what
     bench = changing(total=9900)
     receipt = bench.call(1, 1).receipt
     assert receipt.outcome.value == "not_executed"
-    assert receipt.detail == "not executed: state cart changed (1 -> 2) since the model saw it"
+    assert receipt.detail == "state cart changed (1 -> 2) since the model saw it"
     assert bench.shop.ledger == []
     (shown,) = [each for each in bench.requests[-1].messages if isinstance(each, CallResult)]
     assert "state cart changed (1 -> 2)" in shown.text
@@ -311,7 +311,7 @@ def test_the_slice_is_read_again_before_fresh_is_checked():
     bench.shop.cart["total"] = 9900  # type: ignore[attr-defined]
     bench.drive()
     assert bench.shop.reads == ["get_cart"]
-    assert bench.call(1, 1).receipt.detail.startswith("not executed: state cart changed (1 -> 2)")
+    assert bench.call(1, 1).receipt.detail.startswith("state cart changed (1 -> 2)")
     assert bench.shop.ledger == []
 
 
@@ -354,3 +354,25 @@ def test_inputs_keep_their_words_and_their_order_and_nothing_is_made_of_them():
     kinds = [type(each) for each in messages if not isinstance(each, HostBlock)]
     assert kinds == [UserInput, AssistantTurn, CallResult, UserInput, AssistantTurn, CallResult, UserInput]
     assert [event.body.text for event in bench.of_kind("InputReceived")] == shown
+
+
+def test_a_call_that_people_approved_does_not_run_with_another_value_than_they_saw():
+    """No rule asks for a fresh cart here: what the parameter is bound to has changed while the call was held."""
+    rule = "  - {id: asked, effect: require, tools: [order], approval: {by: {roles: [lead]}, expires: 30m}}\n"
+    policy = POLICY.replace("    fresh: [{state: cart, same_version_as: proposal}]\n", "")
+    bench = DeskRun(say(ORDER), final(), policy=policy.replace("state:\n", f"{rule}state:\n", 1))
+    bench.drive()
+    assert bench.status == "awaiting_approval"
+    bench.update(total=9900)
+    bench.approve(1, 1)
+    bench.drive()
+    assert bench.call(1, 1).receipt.detail == "state.cart.total changed since the call was stored"
+    assert bench.shop.ledger == []
+
+
+def test_a_slice_that_nobody_recorded_is_read_before_the_model_is_first_asked():
+    policy = POLICY.replace(POLICY[POLICY.index("projections:") : POLICY.index("outputs:")], "")
+    bench = DeskRun(say(ORDER), final(), policy=policy, state={})
+    bench.drive()
+    assert bench.shop.reads[0] == "get_cart"
+    assert bench.shop.ledger == ["order c1 4200 desk-9 u1 None"]

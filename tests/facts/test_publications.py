@@ -1,4 +1,4 @@
-"""Publications: citations that resolve, figures from evidence, and what becomes of them when evidence goes out of scope."""
+"""Publications: citations that resolve, figures from evidence, and evidence that goes out of scope later."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from engine.policy.compiler import compile_policy
 from engine.report.documents import document
-from tests.facts.world import POLICY, TOOLS, Desk, DeskRun
+from tests.facts.world import POLICY, TOOLS, DeskRun
 from tests.runtime.bench import CLERK, final, say
 
 PRICE = ("get_price", {"sku": "tea-assam"})

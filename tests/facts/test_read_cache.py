@@ -102,6 +102,8 @@ def test_other_arguments_are_another_answer():
 def test_a_hit_in_the_same_response_as_the_read():
     bench = played(say(PRICE, PRICE))
     assert bench.outcomes(1) == ["confirmed", "confirmed"]
+    assert bench.shop.reads == ["get_price tea-assam"]
+    assert bench.call(1, 2).receipt.cached_from == (1, 1)
 
 
 def test_tools_without_a_cache_are_read_each_time():
