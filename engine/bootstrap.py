@@ -107,6 +107,30 @@ async def doctor(
     return [*found, store, checked, check_price(gateway, use), await check_call(gateway, use)]
 
 
+def scripted(turns: Sequence[Mapping[str, object]]) -> ModelGateway:
+    """A model that plays these turns, each as a script has it."""
+    from engine.adapters.scripted_gateway import ScriptedGateway
+
+    return ScriptedGateway.from_turns(turns)
+
+
+def handler(named: str, project: Project) -> Callable[..., object]:
+    """The function behind `python:MODULE:FUNCTION`, searched as the handlers of tools are. Raises UsageError."""
+    from engine.adapters.handler_modules import HandlerModules, HandlerNotFound
+    from engine.domain.policy import PythonHandler
+
+    kind, _, rest = named.partition(":")
+    module, _, function = rest.partition(":")
+    if kind != "python" or not module or not function:
+        raise UsageError(f"`{named}` names no function", remedy="write python:MODULE:FUNCTION")
+    try:
+        return HandlerModules([project.root / path for path in project.handlers]).function(
+            PythonHandler(module, function)
+        )
+    except HandlerNotFound as error:
+        raise UsageError(str(error), remedy="mend the name, or `handlers` in agentctl.yaml") from error
+
+
 def open_tokens(project: Project) -> SignedTokens:
     """What verifies signed identities: the issuers of `agentctl.yaml`. Raises UsageError where it names none."""
     from engine.adapters.signed_tokens import Issuer, SignedTokens

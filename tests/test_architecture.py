@@ -166,7 +166,7 @@ PAGES = [
 ]
 PATH = re.compile(r"`((?:engine|tests|docs|policies|tool_specs|examples|benchmarks|\.ci)/[\w./*-]*|cli\.py)`")
 
-COMMAND = re.compile(r"`agentctl ([a-z]+)")
+COMMAND = re.compile(r"`agentctl ([a-z]+(?:-[a-z]+)*)")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
