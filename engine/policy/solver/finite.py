@@ -25,7 +25,6 @@ from engine.domain.conditions import (
 )
 from engine.domain.facts import UNKNOWN, Facts, Value
 from engine.policy.conditions.evaluator import compile_test
-from engine.policy.conditions.footprint import footprint
 from engine.policy.conditions.values import is_under
 from engine.policy.solver.claims import (
     ANY,
@@ -43,6 +42,7 @@ from engine.policy.solver.claims import (
 from engine.policy.solver.domains import representatives
 from engine.policy.solver.kleene import AND, OR, bit, inverse
 from engine.policy.solver.terms import (
+    are_independent,
     grounded,
     is_closed,
     is_finite,
@@ -51,6 +51,7 @@ from engine.policy.solver.terms import (
     least,
     most,
     name_of,
+    touched,
 )
 
 MAX_STEPS: Final = 20_000
@@ -304,7 +305,7 @@ class _Search:
                 name,
                 term,
                 supplied=is_supplied(term, self.view),
-                reads=footprint(term),
+                reads=touched(term),
                 loose=not is_free(term),
             )
         return variable
@@ -315,7 +316,7 @@ class _Search:
             variable = self.variables[name] = Variable(
                 name,
                 supplied=is_supplied(expr, self.view),
-                reads=footprint(expr),
+                reads=touched(expr),
                 loose=not isinstance(expr, History),
             )
             self._describe(variable, expr)
@@ -331,8 +332,11 @@ class _Search:
         match expr:
             case Compare(op="in", left=Constant(), right=Read() | Call(function="origin") as right):
                 variable.loose, variable.group = False, f"members of {name_of(right)}"
+            case Compare(op=op, left=left, right=right) if name_of(left) == name_of(right):
+                variable.answers = (op in ("==", "<=", ">="), UNKNOWN)
+                variable.loose = False
             case Compare(op=op, left=left, right=right) if op != "in":
-                variable.loose = not _are_independent(left, right)
+                variable.loose = not are_independent(left, right)
             case Quantified(kind=kind, operand=Read() | Call(), body=body):
                 decisive = kind == "exists"
                 found = search(Says(body, TRUE if decisive else FALSE), self.view)
@@ -413,12 +417,6 @@ def _constants(expr: Expr) -> list[Value] | None:
         return None
     found = [item.value for item in expr.items if isinstance(item, Constant)]
     return found if len(found) == len(expr.items) else None
-
-
-def _are_independent(left: Expr, right: Expr) -> bool:
-    """True if a comparison can have either answer: different facts, at least one of which can be anything."""
-    unbounded = any(least(each) is None and most(each) is None for each in (left, right))
-    return unbounded and is_free(left) and is_free(right) and footprint(left).isdisjoint(footprint(right))
 
 
 def _is_roles(expr: Expr) -> bool:

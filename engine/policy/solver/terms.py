@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from typing import Final, TypeAlias
@@ -190,7 +190,7 @@ def is_free(expr: Expr) -> bool:
     """True if the term can have any value between its bounds, whatever else is asked of other facts."""
     match expr:
         case Compute(op="+" | "-", left=left, right=right):
-            return is_free(left) and is_free(right) and footprint(left).isdisjoint(footprint(right))
+            return is_free(left) and is_free(right) and touched(left).isdisjoint(touched(right))
         case Negate(operand=operand):
             return is_free(operand)
         case Compute():
@@ -209,6 +209,28 @@ def _more(one: Bound, two: Bound) -> Bound:
 
 def _less(one: Bound, two: Bound) -> Bound:
     return None if one is None or two is None else one - two
+
+
+def touched(expr: Expr) -> frozenset[str]:
+    """What an expression depends on: fact paths, and fields of the variables of `.exists` and `.all`."""
+    return footprint(expr) | frozenset(_locals(expr))
+
+
+def _locals(expr: Expr) -> Iterator[str]:
+    base = expr
+    while isinstance(base, Select):
+        base = base.operand
+    if isinstance(base, Local):
+        yield name_of(expr)
+        return
+    for each in children(expr):
+        yield from _locals(each)
+
+
+def are_independent(left: Expr, right: Expr) -> bool:
+    """True if a comparison can have either answer: different facts, at least one of which can be anything."""
+    unbounded = any(least(each) is None and most(each) is None for each in (left, right))
+    return unbounded and is_free(left) and is_free(right) and touched(left).isdisjoint(touched(right))
 
 
 def is_finite(type_: ValueType) -> bool:
