@@ -33,8 +33,8 @@ def said(text: str) -> ResponseOutputMessage:
 class Fake(Model):
     """Proposes one call a turn."""
 
-    async def get_response(self, _instructions: Any, input: Any, *_: Any, **__: Any) -> ModelResponse:
-        items = [] if isinstance(input, str) else input
+    async def get_response(self, **given: Any) -> ModelResponse:
+        items = [] if isinstance(given["input"], str) else given["input"]
         turn = 1 + sum(1 for each in items if each.get("type") == "function_call_output")
         output: list[Any] = [said("done")]
         if WORK.asked(turn):
