@@ -54,16 +54,18 @@ def set_command(
     as_json: bool,
 ) -> int:
     """Say what SLICE of RUN holds now. `K=V` changes single fields; the Host gives the version."""
-    from engine.commands.acting import to_act
+    from engine.bootstrap import open_runtime
+    from engine.commands.given import run_of
+    from engine.commands.project import this_project
     from engine.domain.actors import Actor
     from engine.report.forms import dumps
 
-    with to_act(run, db) as acting:
-        state = acting.state
-        declared = acting.runtime.library.policy(state.bundle).state.get(name)
-        given = _given(value, declared, state, name)
-        by = Actor(type="application", id=identity, issuer="local")
-        after = acting.runtime.update_state(acting.run, name, given, by=by, expected_version=expected_version)
+    by = Actor(type="application", id=identity, issuer="local")
+    with open_runtime(db, project=this_project(), create=False) as runtime:
+        meant = run_of(runtime.store, run)
+        state = runtime.state(meant)
+        given = _given(value, runtime.library.policy(state.bundle).state.get(name), state, name)
+        after = runtime.update_state(meant, name, given, by=by, expected_version=expected_version)
     form = _form(after, name)
     click.echo(dumps(form) if as_json else f"state {name} is at version {form['version']}")
     return 0
