@@ -41,6 +41,7 @@ from engine.runtime.commit_queue import CommitQueue
 from engine.runtime.dispatch import Dispatched, dispatch
 from engine.runtime.journal import Journal, Observer
 from engine.runtime.library import PolicyLibrary
+from engine.runtime.loading import missed
 from engine.runtime.outlook import View, estimate
 from engine.runtime.responses import attempt_failed, closed_turn
 from engine.runtime.summaries import summary_failed, summary_of, summary_request
@@ -174,6 +175,9 @@ class Driver:
 
     async def _loop(self, journal: Journal) -> Driven:
         journal.load()
+        if not journal.state.terminal:
+            for body, texts in missed(self._store, self._library, journal.state):
+                journal.stage(body, blobs=texts)
         find = self._secrets.find if self._secrets is not None else None
         view = View(
             self._library, self._gateway, journal, journal.read_result, self._count, find, self._meter,

@@ -161,6 +161,18 @@ def restrictions(
     return found
 
 
+def missed(
+    store: EventStore, library: PolicyLibrary, state: RunState
+) -> Sequence[tuple[e.PolicyLoaded, Mapping[str, str]]]:
+    """Versions loaded while the Run was not being driven, or just as it started, that it was not told of."""
+    own = library.policy(state.bundle)
+    return [
+        (body, texts)
+        for body, texts in restrictions(store, library, own)
+        if _is_news(state, body.policy, body.bundle, overlay=body.overlay, drains=False)
+    ]
+
+
 def _stored_overlay(store: EventStore, loaded: LoadedPolicy) -> OverlayText:
     file, files = PolicyLibrary(store).texts(loaded.bundle)
     return OverlayText(loaded.policy, loaded.version, file, files[file])
