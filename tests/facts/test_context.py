@@ -536,3 +536,18 @@ def test_hosts_words_are_never_in_the_users_name_on_any_wire():
         assert said == ["please"]
         assert any("state cart" in str(each["content"]) for each in chat if each["role"] == "system")
     assert isinstance(bench.requests[-1].messages[-1], HostBlock)
+
+
+@pytest.mark.parametrize("limit", [2_600, 4_200])
+def test_what_was_left_out_is_decided_the_same_when_the_run_is_decided_again(limit):
+    from engine.runtime.library import PolicyLibrary
+    from engine.runtime.replay import replay
+
+    turns = [say(mail(n), price(f"sku-{n}"), text="word " * 60) for n in range(14)]
+    bench = DeskRun(*turns, final(), policy=limited(f"{{max_input_tokens: {limit}}}"), shop=long_mail(900))
+    for points in (20, 31, 1000):
+        with contextlib.suppress(Crash):
+            bench.drive(CrashAt(points))
+    assert bench.status == "completed"
+    assert any(event.body.left_out.reads for event in bench.of_kind("ModelAttemptStarted"))
+    assert replay(bench.store, PolicyLibrary(bench.store), bench.run).differences == []
