@@ -13,7 +13,7 @@ from typing import NoReturn
 from engine.domain import events as e
 from engine.domain.actors import Actor
 from engine.domain.calls import CallStatus, Outcome
-from engine.domain.canonical import JsonObject, clean_text
+from engine.domain.canonical import JsonObject
 from engine.domain.errors import Refused, UsageError
 from engine.domain.ids import CallId, RunId
 from engine.domain.state import ApprovalState, CallState, RunState
@@ -22,6 +22,7 @@ from engine.lifecycle.standing import lasting, may_stand
 from engine.policy import eligibility
 from engine.policy.amendment import amended, amendment, not_declared
 from engine.ports import Clock, EventStore
+from engine.runtime.attempts import no_such_call, record_attempt
 from engine.runtime.journal import Journal
 from engine.runtime.library import PolicyLibrary
 
@@ -133,7 +134,8 @@ def refuse(
 ) -> RunState:
     """Records a no; the call is not executed, whatever approvals it has. Said twice, it is the same no.
 
-    A call that nobody was asked about can be refused too, until it starts. Raises Refused or UsageError.
+    A call that nobody was asked about can be refused too, until it starts. Raises Refused, and UsageError for an
+    unknown call.
     """
     journal = Journal(store, run, clock)
     while True:
@@ -195,10 +197,13 @@ def _named(state: RunState, call: CallId | str) -> CallState | None:
 def _held(
     journal: Journal, state: RunState, call: CallId | str, by: Actor, decision: e.DecisionWord
 ) -> CallState:
-    """The call that is meant. Decisions about calls that do not wait for them are recorded and refused."""
+    """The call that is meant. Decisions about calls that do not wait for them are recorded and refused.
+
+    Raises UsageError for a call that the Run does not have.
+    """
     found = _named(state, call)
     if found is None:
-        _decline(journal, call, by, decision, "no such call")
+        raise no_such_call(journal, state, call, by, decision)
     if state.ending is not None or state.cancel_requested is not None:
         _decline(journal, call, by, decision, f"run {state.ending[0] if state.ending else 'cancelled'}")
     if not found.open or not _undecided(found, decision):
@@ -227,11 +232,7 @@ def _quoted(names: Sequence[str]) -> str:
 
 def _decline(journal: Journal, call: CallId | str, by: Actor, decision: e.DecisionWord, why: str) -> NoReturn:
     """Records the attempt, then raises Refused."""
-    while True:
-        named = clean_text(str(call)[:100])[0]
-        journal.say(e.DecisionNotEligible(call=named, decision=decision, because=why), by)
-        if journal.flush():
-            break
+    record_attempt(journal, call, by, decision, why)
     raise Refused(
         f"call {call} cannot be {decision}d by `{by.id}`: {why}", remedy="`agentctl approvals` says who may"
     )

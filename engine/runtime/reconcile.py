@@ -16,6 +16,7 @@ from engine.domain.results import Storable, storable
 from engine.domain.state import CallState, RunState
 from engine.lifecycle.evidence import declared_fields, evidence_of
 from engine.ports import Clock, EventStore, Secrets
+from engine.runtime.attempts import no_such_call, record_attempt
 from engine.runtime.journal import Journal
 from engine.runtime.library import PolicyLibrary
 from engine.runtime.masking import masked_result
@@ -47,8 +48,8 @@ def reconcile(
 ) -> RunState:
     """Records an operator's word about an unknown effect, also after the Run's end.
 
-    Raises Refused (with the attempt recorded) for a call whose outcome is not in doubt, UsageError for a finding
-    that says nothing.
+    Raises Refused (with the attempt recorded) for a call whose outcome is not in doubt, UsageError for an unknown
+    call and for a finding that says nothing.
     """
     if finding.outcome not in KNOWN or not finding.because.strip():
         raise UsageError(
@@ -142,7 +143,7 @@ def _unknown(journal: Journal, state: RunState, call: CallId | str, by: Actor) -
     named = call if isinstance(call, CallId) else CallId.parse(call)
     found = state.calls.get(named) if named else None
     if found is None:
-        _decline(journal, call, by, "no such call")
+        raise no_such_call(journal, state, call, by, "reconcile")
     if found.id not in state.unknown_calls:
         _decline(journal, call, by, _why_not(found))
     return found
@@ -157,9 +158,5 @@ def _why_not(call: CallState) -> str:
 
 def _decline(journal: Journal, call: CallId | str, by: Actor, why: str) -> NoReturn:
     """Records the attempt, then raises Refused."""
-    named = clean_text(str(call)[:100])[0]
-    while True:
-        journal.say(e.DecisionNotEligible(call=named, decision="reconcile", because=why), by)
-        if journal.flush():
-            break
+    record_attempt(journal, call, by, "reconcile", why)
     raise Refused(f"call {call} cannot be reconciled: {why}", remedy="`agentctl show` lists unknown effects")

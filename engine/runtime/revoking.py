@@ -6,12 +6,12 @@ from typing import NoReturn
 
 from engine.domain import events as e
 from engine.domain.actors import Actor
-from engine.domain.canonical import clean_text
 from engine.domain.errors import Refused, UsageError
 from engine.domain.ids import RunId
 from engine.domain.state import RunState
 from engine.policy.eligibility import is_requester
 from engine.ports import Clock, EventStore
+from engine.runtime.attempts import record_attempt
 from engine.runtime.journal import Journal
 from engine.runtime.library import PolicyLibrary
 
@@ -86,9 +86,5 @@ def _who(library: PolicyLibrary, state: RunState, grant: str) -> str:
 
 def _decline(journal: Journal, grant: str, by: Actor, why: str) -> NoReturn:
     """Records the attempt, then raises Refused."""
-    named = clean_text(grant[:100])[0]
-    while True:
-        journal.say(e.DecisionNotEligible(call=named, decision="revoke", because=why), by)
-        if journal.flush():
-            break
+    record_attempt(journal, grant, by, "revoke", why)
     raise Refused(f"`{grant}` cannot be revoked by `{by.id}`: {why}", remedy="`agentctl grants` lists them")

@@ -416,13 +416,14 @@ def test_two_calls_with_one_provider_id_are_approved_apart():
 
 
 @pytest.mark.parametrize("call", ["9.9", "x", "1.1.1", ""])
-def test_an_approval_of_a_call_that_was_never_proposed_is_refused_and_recorded(call: str):
+def test_a_decision_about_a_call_that_was_never_proposed_names_no_call_and_is_recorded(call: str):
     """vercel/ai#15947: what a client names is matched to the stored calls and is never an input."""
     bench = letters(say(letter()), final(), approval="by: {roles: [lead]}, expires: 90s")
     bench.drive()
-    with pytest.raises(Refused, match="no such call"):
-        bench.runtime().approve(bench.run, call, by=LEAD)
-    assert bench.kinds.count("DecisionNotEligible") == 1
+    for decide in (bench.runtime().approve, bench.runtime().refuse):
+        with pytest.raises(UsageError, match="has no call"):
+            decide(bench.run, call, by=LEAD)
+    assert bench.kinds.count("DecisionNotEligible") == 2
 
 
 def test_a_pending_approval_outlives_the_process_and_its_driver():
