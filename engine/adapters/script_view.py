@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 from engine.adapters.script_templates import BadTemplate
 from engine.domain.canonical import Json
-from engine.domain.messages import CallResult, UserInput
+from engine.domain.messages import CallResult, Message, UserInput
+from engine.policy.builtin import ASK_USER
 from engine.ports import ModelRequest
 
 
@@ -68,8 +69,17 @@ class ScriptView:
     def _forwards(self) -> Iterator[CallResult]:
         return (message for message in self._request.messages if isinstance(message, CallResult))
 
-    def _inputs(self) -> list[str]:
-        return [message.text for message in self._request.messages if isinstance(message, UserInput)]
+    def _inputs(self) -> list[Json]:
+        """A reply to a question is the result of the question."""
+        return [
+            self.value(message) if isinstance(message, CallResult) else message.text
+            for message in self._request.messages
+            if isinstance(message, UserInput) or _is_reply(message)
+        ]
+
+
+def _is_reply(message: Message) -> TypeGuard[CallResult]:
+    return isinstance(message, CallResult) and message.tool == ASK_USER and message.value is not None
 
 
 class _LastResults:

@@ -77,6 +77,14 @@ async def test_a_script_reads_values_and_evidence_of_what_really_happened() -> N
     }
 
 
+async def test_inputs_are_every_text_of_the_user_replies_to_questions_too() -> None:
+    shown = (*SHOWN, result(2, 1, "ask_user", "the red ones"), UserInput("and quickly"))
+    response = await ScriptedGateway.from_turns([{"text": "<< inputs | join(', ') >>"}]).propose(
+        request(*shown)
+    )
+    assert response.text == "How many?, the red ones, and quickly"
+
+
 async def test_the_turn_is_read_off_the_request_so_a_resumed_run_goes_on_in_the_right_place() -> None:
     assert (await script(SCRIPT).propose(request(*SHOWN, turn=3, attempt=2))).text == "done"
 
