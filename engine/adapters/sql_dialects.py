@@ -19,6 +19,9 @@ from engine.domain.errors import StoreError
 DEFAULT_FOLDER = ".agentctl"
 """The only folder that opening a database creates."""
 
+Values = tuple[object, ...] | list[tuple[object, ...]]
+"""Of one row, or of several."""
+
 _WAL_LIMIT = 64 * 1024 * 1024
 
 
@@ -44,6 +47,10 @@ class Dialect(Protocol):
 
     def prepare(self, connection: sa.Connection) -> None:
         """Settings of a fresh connection."""
+        ...
+
+    def perform(self, connection: sa.Connection, text: str, values: Values = ()) -> int:
+        """Runs what an append consists of, by the shortest way; returns how many rows it touched."""
         ...
 
     def lock_schema(self, connection: sa.Connection) -> None:
@@ -117,6 +124,15 @@ class SqliteDialect:
                 )
         run("PRAGMA synchronous=FULL")
         run(f"PRAGMA journal_size_limit={_WAL_LIMIT}")
+
+    def perform(self, connection: sa.Connection, text: str, values: Values = ()) -> int:
+        """Straight to the driver: a Run's append is four statements, and each costs more on the way than in SQLite."""
+        driver: Any = connection.connection.driver_connection
+        try:
+            run = driver.executemany if isinstance(values, list) else driver.execute
+            return int(run(text, values).rowcount)
+        except sqlite3.Error as error:
+            raise DBAPIError.instance(text, None, error, sqlite3.Error) from error
 
     @staticmethod
     def _read_only(connection: sa.Connection) -> bool:
@@ -248,6 +264,9 @@ class PostgresDialect:
     def prepare(self, connection: sa.Connection) -> None:
         connection.exec_driver_sql(f"SET lock_timeout = '{max(1, int(self._patience * 1000))}ms'")
         connection.exec_driver_sql("SET synchronous_commit = on")
+
+    def perform(self, connection: sa.Connection, text: str, values: Values = ()) -> int:
+        return connection.exec_driver_sql(text, values).rowcount
 
     def lock_schema(self, connection: sa.Connection) -> None:
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7163228064)")

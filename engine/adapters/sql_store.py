@@ -102,9 +102,9 @@ class SqlStore:
                 return None  # the commit whose answer was lost came through
             return refusal(item, head, epoch)
         rows = [_event_values(item.run, row_of(event)) for event in item.events]
-        connection.exec_driver_sql(self._sql.add_event.text, rows if len(rows) > 1 else rows[0])
+        self._dialect.perform(connection, self._sql.add_event.text, rows if len(rows) > 1 else rows[0])
         if texts:
-            connection.exec_driver_sql(self._sql.add_blob.text, texts)
+            self._dialect.perform(connection, self._sql.add_blob.text, texts)
         return None
 
     def _advance(self, connection: sa.Connection, item: Append) -> bool:
@@ -124,7 +124,7 @@ class SqlStore:
         }
         if summary is not None:
             values |= _summary_values(summary)
-        return connection.exec_driver_sql(statement.text, statement.values(values)).rowcount == 1
+        return self._dialect.perform(connection, statement.text, statement.values(values)) == 1
 
     # --- reading ----------------------------------------------------------------------------------------
 
@@ -314,10 +314,10 @@ class SqlStore:
     @contextmanager
     def _transaction(self) -> Iterator[sa.Connection]:
         connection = self._ready()
-        connection.exec_driver_sql(self._dialect.begin)
+        self._dialect.perform(connection, self._dialect.begin)
         try:
             yield connection
-            connection.exec_driver_sql("COMMIT")
+            self._dialect.perform(connection, "COMMIT")
         except BaseException:
             self._roll_back(connection)
             raise

@@ -1,13 +1,13 @@
 """Owns the Run lifecycle: its states, what may follow what, and the guards that carry the gates' names.
 
-The machine judges a lifecycle event before it is appended. The fold replays through `TRANSITIONS`, a table
-read off the same class, because sending costs tens of microseconds and a lookup none. Nothing here has effects.
+The machine's transitions and guards judge a lifecycle event before it is appended. Both the judgement and the fold
+go through tables read off the class, because sending costs tens of microseconds and a lookup none; a test holds the
+judgement to what sending says. Nothing here has effects.
 """
 
 from __future__ import annotations
 
 from statemachine import State, StateMachine
-from statemachine.exceptions import TransitionNotAllowed
 
 from engine.domain.calls import CallStatus
 from engine.domain.errors import Fault
@@ -105,6 +105,14 @@ TRANSITIONS: dict[tuple[str, str], str] = {
 }
 """(state, lifecycle event) -> state, without guards."""
 
+GUARDS: dict[tuple[str, str], tuple[tuple[str, bool], ...]] = {
+    (state.id, event.id): tuple((guard.attr_name, bool(guard.expected_value)) for guard in transition.cond)
+    for state in RunMachine.states
+    for transition in state.transitions
+    for event in transition.events
+}
+"""(state, lifecycle event) -> the guards, by name, with what each must say."""
+
 TERMINAL = frozenset(state.id for state in RunMachine.states if state.final)
 
 _WAITS = {
@@ -136,20 +144,19 @@ class Judge:
 
     def __init__(self, run: RunState) -> None:
         self._run = run
-        self._machine = RunMachine(RunFacts(run))
+        self._facts = RunFacts(run)
 
     def admit(self, body: Body) -> None:
         """Raises Fault if the machine does not let this fact follow; facts of other kinds always may."""
         event = lifecycle_event(body)
         if event is None:
             return
-        try:
-            self._machine.send(event)
-        except TransitionNotAllowed as error:
+        guards = GUARDS.get((self._run.status, event))
+        if guards is None or not all(getattr(self._facts, name)() is wanted for name, wanted in guards):
             raise Fault(
                 f"`{body.kind}` may not follow in state `{self._run.status}`",
                 remedy="this is a fault in agentctl: please report it with the output of `agentctl log`",
-            ) from error
+            )
 
 
 def next_status(status: str, body: Body) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from statemachine.exceptions import TransitionNotAllowed
 
 from engine.domain import events as e
 from engine.domain.calls import CallStatus
@@ -12,6 +13,7 @@ from engine.domain.errors import Fault
 from engine.domain.ids import CallId, RunId
 from engine.domain.state import CallState, RunState
 from engine.lifecycle.machine import (
+    GUARDS,
     TERMINAL,
     TRANSITIONS,
     Judge,
@@ -214,3 +216,29 @@ def test_the_class_checks_of_the_machine_stay_on():
 
 def test_the_page_is_what_the_machine_says():
     assert PAGE.read_text(encoding="utf-8") == page(), "run `python -m tests.render_lifecycle`"
+
+
+class Said(RunFacts):
+    """Facts whose guards say what a test says."""
+
+    def __init__(self, run: RunState, said: dict[str, bool]) -> None:
+        super().__init__(run)
+        for name, answer in said.items():
+            setattr(self, name, lambda answer=answer: answer)
+
+
+def test_the_table_of_guards_judges_as_the_machine_does():
+    """The Judge looks up what sending would find out: for every state, event and answer of the guards that count."""
+    events = sorted({event for _, event in TRANSITIONS})
+    for status, event in itertools.product(STATES, events):
+        guards = GUARDS.get((status, event))
+        for answers in itertools.product([True, False], repeat=len(guards or ())):
+            said = {name: answer for (name, _), answer in zip(guards or (), answers, strict=True)}
+            machine = RunMachine(Said(at(status), said))
+            try:
+                machine.send(event)
+                sent = True
+            except TransitionNotAllowed:
+                sent = False
+            looked_up = guards is not None and all(said[name] is wanted for name, wanted in guards)
+            assert looked_up is sent, (status, event, said)
