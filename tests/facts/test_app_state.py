@@ -9,7 +9,7 @@ import pytest
 
 from engine.domain.errors import Conflict, Refused, UsageError
 from engine.domain.messages import AssistantTurn, CallResult, HostBlock, UserInput
-from tests.facts.world import CART, POLICY, Desk, DeskRun, last_block
+from tests.facts.world import CART, POLICY, TOOLS, Desk, DeskRun, last_block
 from tests.runtime.bench import CLERK, FakeClock, final, say, sqlite
 
 ORDER = ("order", {})
@@ -376,3 +376,12 @@ def test_a_slice_that_nobody_recorded_is_read_before_the_model_is_first_asked():
     bench.drive()
     assert bench.shop.reads[0] == "get_cart"
     assert bench.shop.ledger == ["order c1 4200 desk-9 u1 None"]
+
+
+def test_a_tool_whose_evidence_is_not_there_yet_is_not_offered():
+    tools = TOOLS.replace("bind: evidence.person, required: false", "bind: evidence.person")
+    find, lost = ("find_person", {"name": "ann"}), ("set_rate", {})
+    bench = DeskRun(say(find), say(lost), say(find), final(), tools=tools)
+    bench.drive()
+    offered = ["order" in {tool.name for tool in request.tools} for request in bench.requests]
+    assert offered == [False, True, False, True]
