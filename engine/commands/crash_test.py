@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from engine.domain.diagnostics import many
+
 if TYPE_CHECKING:
     from engine.domain.policy import Policy, ToolSpec
     from engine.policy.documents.project import Project
@@ -220,12 +222,12 @@ def _lines(spec: ToolSpec, verdicts: list[Verdict], *, counted: bool) -> list[st
         trial = verdict.trial
         effects = f", effects {trial.effects}" if trial.effects is not None else ""
         mark = "FAULT" if verdict.fault else "note " if verdict.note else "ok   "
-        lines.append(f"{mark}  {trial.point.name}: {trial.outcome}, sent {trial.sent} times{effects}")
+        lines.append(f"{mark}  {trial.point.name}: {trial.outcome}, sent {many(trial.sent, 'time')}{effects}")
         lines += [f"       {said}" for said in (verdict.fault, verdict.note) if said]
     faults = sum(bool(verdict.fault) for verdict in verdicts)
     lines.append("")
     lines.append(
-        f"{len(verdicts)} processes killed around `{spec.name}`: {faults or 'no'} fault{'s' if faults != 1 else ''}"
+        f"{many(len(verdicts), 'process', 'processes')} killed around `{spec.name}`: {many(faults, 'fault')}"
     )
     if spec.reconcile is not None and spec.reconcile.probe is None:
         lines.append("  it declares no probe: every lost answer waits for an operator")

@@ -18,6 +18,7 @@ from engine.commands.failures import INTERRUPTED
 from engine.commands.prompts import answered
 from engine.commands.reading import Read, policies_of, read_run
 from engine.domain.actors import Actor
+from engine.domain.diagnostics import many
 from engine.domain.ids import RunId
 from engine.domain.state import RunState
 from engine.lifecycle import steps
@@ -26,7 +27,7 @@ from engine.report.ending import ending_json, ending_lines
 from engine.report.forms import dumps, event_json
 from engine.report.progress import Progress
 from engine.report.waiting import REMEDIES, Ways
-from engine.report.words import Style, many, one_line
+from engine.report.words import Style, one_line
 
 if TYPE_CHECKING:
     from engine.runtime.driver import Driven

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from engine.commands.options import identity_options, store_options
+from engine.domain.diagnostics import many
 
 if TYPE_CHECKING:
     from engine.runtime.loading import Loading
@@ -86,5 +87,7 @@ def _say(loading: Loading, *, as_json: bool) -> None:
         click.echo(dumps({**form, "digest": loading.digest, **runs}))
         return
     said = f"loaded {kind} {loading.id} v{loading.version}, digest {loading.digest[:16]}"
-    lines = [f"{said}: {len(loading.restricted)} open Runs are restricted by it at once"]
+    lines = [
+        f"{said}: {many(len(loading.restricted), 'open Run is', 'open Runs are')} restricted by it at once"
+    ]
     click.echo("\n".join([*lines, *(f"  {run}" for run in loading.restricted)]))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from engine.commands.options import run_argument, store_options
+from engine.domain.diagnostics import many
 
 if TYPE_CHECKING:
     from engine.runtime.replay import Difference
@@ -37,7 +38,8 @@ def replay_command(run: str, db: str | None, as_json: bool) -> int:
         listed = [_form(each) for each in differences]
         click.echo(dumps({**form, "decisions": found.decisions, "differences": listed}))
     else:
-        click.echo(f"Run {found.run}: {found.events} events folded, {found.decisions} decisions made again")
+        counted = f"{many(found.events, 'event')} folded, {many(found.decisions, 'decision')} made again"
+        click.echo(f"Run {found.run}: {counted}")
         click.echo("\n".join(map(_line, differences)) or "each is as it was recorded")
     return DIFFERS if differences else 0
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from engine.commands.options import identity_options, store_options
+from engine.domain.diagnostics import many
 
 if TYPE_CHECKING:
     from engine.domain.actors import Actor
@@ -61,7 +62,9 @@ def set_command(
         click.echo(dumps({"schema": "agentctl.source/v1", "source": name, "state": state, "runs": [*told]}))
     else:
         click.echo(
-            "\n".join([f"source {name} is {state} for {len(told)} Runs", *(f"  {each}" for each in told)])
+            "\n".join(
+                [f"source {name} is {state} for {many(len(told), 'Run')}", *(f"  {each}" for each in told)]
+            )
         )
     return 0
 

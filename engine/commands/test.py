@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from engine.domain.diagnostics import many
+
 if TYPE_CHECKING:
     from engine.domain.errors import SourceError
     from engine.runtime.scenario.runner import FileResult
@@ -120,7 +122,9 @@ def _write_starter(policy: str, paths: tuple[str, ...], *, as_json: bool) -> int
         }
         click.echo(dumps(form))
         return PASSED
-    click.echo(f"wrote {made.file}: {made.cases} cases, each expects what the policy does now. Read them.")
+    click.echo(
+        f"wrote {made.file}: {many(made.cases, 'case')}, each expects what the policy does now. Read them."
+    )
     for rule in made.without:
         click.echo(f"  no case was found for `{rule}`: write one")
     return PASSED

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from engine.commands.options import run_argument, store_options
+from engine.domain.diagnostics import many
 
 if TYPE_CHECKING:
     from engine.domain.ids import RunId
@@ -56,7 +57,7 @@ def verify_command(
         click.echo(dumps({**form, "broken": broken, **found}))
     elif report.broken is None:
         click.echo(
-            f"Run {report.run} holds: {report.head.seq} events, head {report.head.seq}:{report.head.hash}"
+            f"Run {report.run} holds: {many(report.head.seq, 'event')}, head {report.head.seq}:{report.head.hash}"
         )
     else:
         click.echo(f"Run {report.run} is broken at event {report.broken.seq}: {report.broken.what}")

@@ -49,6 +49,11 @@ class Diagnostic:
         return (self.location.file, self.location.line, self.location.column, self.code)
 
 
+def many(count: int, noun: str, plural: str = "") -> str:
+    """`1 rule`, `2 rules`, `1,200 rules`: the one place where things are counted in words."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     """The known word closest to `word`, or None: the one place where suggestions are made."""
     found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from engine.domain.diagnostics import Diagnostic
+from engine.domain.diagnostics import Diagnostic, many
 from engine.domain.errors import PolicyInvalid
 from engine.domain.policy import Policy
 from engine.policy.documents.base import Faults
@@ -66,7 +66,7 @@ def _invalid(file: str, found: Iterable[Diagnostic]) -> PolicyInvalid:
     sorted_ = sorted({*found}, key=Diagnostic.sort_key)
     count = len(sorted_)
     return PolicyInvalid(
-        f"`{file}` has {count} fault{'s' if count != 1 else ''}",
+        f"`{file}` has {many(count, 'fault')}",
         remedy=f"run `agentctl lint {file}`",
         diagnostics=sorted_,
     )

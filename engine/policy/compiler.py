@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Final, TypeAlias
 
 from engine.domain.canonical import Json, parse_json
-from engine.domain.diagnostics import Diagnostic, Severity
+from engine.domain.diagnostics import Diagnostic, Severity, many
 from engine.domain.errors import PolicyInvalid
 from engine.domain.policy import Policy
 from engine.policy.files import DEPLOYMENT, DiskFiles, Files, MemoryFiles
@@ -85,7 +85,7 @@ def load_policy(
         return compiled.policy
     count = len(compiled.errors)
     raise PolicyInvalid(
-        f"`{file}` has {count} error{'s' if count != 1 else ''}",
+        f"`{file}` has {many(count, 'error')}",
         remedy=f"run `agentctl lint {file}`",
         diagnostics=compiled.diagnostics,
     )

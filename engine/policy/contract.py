@@ -199,9 +199,9 @@ class ContractCompiler:
             return "only the Host calls it"
         left = budgets.tool_calls_left(self._budgets, state.spent, spec.name)
         if left == 0:
-            return f"all {self._budgets.calls_per_tool[spec.name]} calls of it are used"
+            return _used_up(self._budgets.calls_per_tool[spec.name], "it")
         if state.spent.calls >= self._budgets.calls_total:
-            return f"all {self._budgets.calls_total} calls of the Run are used"
+            return _used_up(self._budgets.calls_total, "the Run")
         for policy in self.policies:
             if spec.name not in policy.tools:
                 return f"version {policy.version} of the policy does not have it"
@@ -381,6 +381,10 @@ def _said(stop: Rule | HideRule | str, policy: Policy, tool: str, facts: Facts) 
     kept_out = [each for each in not_applied(policy, tool, facts) if each.rule.effect.permits]
     named = "; ".join(f"`{each.rule.id}` ({where(each.rule)}): {each.clause}" for each in kept_out[:3])
     return f"{stop}: {named}" if named else stop
+
+
+def _used_up(cap: int, of: str) -> str:
+    return f"the one call of {of} is used" if cap == 1 else f"all {cap} calls of {of} are used"
 
 
 def _quoted(names: Iterable[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.domain.diagnostics import Diagnostic
+from engine.domain.diagnostics import Diagnostic, many
 from engine.domain.errors import PolicyInvalid
 from engine.domain.policy import Policy
 from engine.policy.documents.base import Faults
@@ -24,7 +24,7 @@ def read_facts_file(file: str, policy: Policy, files: Files | None = None) -> Fa
     if part is None or found:
         count = len(found)
         raise PolicyInvalid(
-            f"`{file}` has {count} fault{'s' if count != 1 else ''}",
+            f"`{file}` has {many(count, 'fault')}",
             remedy="a facts file has the keys of `given` in a test, and `history: [{call, args, outcome, result}]`",
             diagnostics=found,
         )

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from engine.domain import events as e
+from engine.domain.diagnostics import many
 from engine.domain.policy import Policy
 from engine.domain.state import RunState
 from engine.report.effects import Effect, effects_of
@@ -52,7 +53,7 @@ def _head(log: Sequence[e.Event], state: RunState) -> Iterator[tuple[str, str]]:
         yield "input", one_line(text, WIDE)
     if state.forked_from:
         yield "forked from", state.forked_from
-    yield "log", f"{len(log)} events, head {state.seq}:{state.head}"
+    yield "log", f"{many(len(log), 'event')}, head {state.seq}:{state.head}"
 
 
 def _effect(effect: Effect, state: RunState, masks: Masks) -> Section:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 from engine.domain.canonical import JsonObject
+from engine.domain.diagnostics import many
 from engine.domain.policy import Budgets
 from engine.domain.state import Spent
 from engine.policy.budgets import left
-from engine.report.words import many, span
+from engine.report.words import span
 
 
 def budget_left(budgets: Budgets, spent: Spent) -> str:

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from engine.domain import events as e
 from engine.domain.canonical import JsonObject
+from engine.domain.diagnostics import many
 from engine.domain.state import RunState
 from engine.report.ledger import ledger_lines, tools_by_group
 from engine.report.publications import publication_lines, sources_of
 from engine.report.waiting import Ways, approvals_json, question_of, waiting_lines
-from engine.report.words import PLAIN, Style, many, one_line
+from engine.report.words import PLAIN, Style, one_line
 
 
 def ending_lines(

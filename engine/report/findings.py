@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from engine.domain.canonical import JsonObject
-from engine.domain.diagnostics import Confidence, Diagnostic, Severity
+from engine.domain.diagnostics import Confidence, Diagnostic, Severity, many
 from engine.report.words import PLAIN, Style, safe
 
 SCHEMA: Final = "agentctl.lint/v1"
@@ -80,9 +80,10 @@ def _source_lines(found: Diagnostic, texts: Mapping[str, str], style: Style) -> 
 
 
 def summary(checked: Checked) -> str:
-    """`3 files, 9 rules, 6 conditions checked: 6 errors, 1 warnings`."""
-    looked = f"{checked.files} files, {checked.rules} rules, {checked.conditions} conditions checked"
-    counts = [f"{count} {severity}s" for severity, count in _counts(checked.diagnostics) if count]
+    """`3 files, 9 rules, 6 conditions checked: 6 errors, 1 warning`."""
+    parts = (("file", checked.files), ("rule", checked.rules), ("condition", checked.conditions))
+    looked = f"{', '.join(many(count, noun) for noun, count in parts)} checked"
+    counts = [many(count, severity) for severity, count in _counts(checked.diagnostics) if count]
     silenced = f" ({checked.silenced} suppressed)" if checked.silenced else ""
     return f"{looked}: {', '.join(counts) or 'nothing found'}{silenced}"
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from engine.domain.canonical import Json, JsonObject
+from engine.domain.diagnostics import many
 from engine.domain.state import RunState
-from engine.report.words import arguments, many, moment, one_line
+from engine.report.words import arguments, moment, one_line
 
 
 def grants_lines(state: RunState) -> list[str]:

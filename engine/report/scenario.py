@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from engine.domain.canonical import JsonObject
+from engine.domain.diagnostics import many
 from engine.domain.policy import Rule
-from engine.report.words import PLAIN, Style, many, safe
+from engine.report.words import PLAIN, Style, safe
 from engine.runtime.scenario.checks import Failure
 from engine.runtime.scenario.runner import CaseResult, FileResult
 
@@ -32,7 +33,7 @@ def _by_policy(results: Sequence[FileResult]) -> list[list[FileResult]]:
 
 def case_lines(case: CaseResult, style: Style = PLAIN) -> Iterator[str]:
     paint = style.good if case.verdict == "ok" else style.bad
-    yield f"  {paint(f'{case.verdict:<4}')} {case.id}  ({case.checks} checks)"
+    yield f"  {paint(f'{case.verdict:<4}')} {case.id}  ({many(case.checks, 'check')})"
     for failure in case.failures:
         yield f"       {_where(failure)}: {_turn(failure)}{safe(failure.message)}"
     if case.verdict == "EMPTY":

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.domain.canonical import Json, JsonObject
+from engine.domain.diagnostics import many
 from engine.domain.messages import AssistantTurn, CallResult, HostBlock, Instructions, Message, UserInput
-from engine.report.words import PLAIN, Style, many, safe
+from engine.report.words import PLAIN, Style, safe
 from engine.runtime.sent import Sent
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from engine.domain import events as e
+from engine.domain.diagnostics import many
 from engine.domain.state import RunState
-from engine.report.words import arguments, handles, many, moment, one_line, raw_arguments
+from engine.report.words import arguments, handles, moment, one_line, raw_arguments
 
 
 def sentence(body: e.Body, state: RunState) -> str:

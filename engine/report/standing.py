@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from engine.domain import events as e
 from engine.domain.canonical import JsonObject
+from engine.domain.diagnostics import many
 from engine.domain.policy import Budgets
 from engine.domain.state import RunState
 from engine.ports import RunSummary
@@ -13,7 +14,7 @@ from engine.report.budget import budget_lines, budgets_json
 from engine.report.ending import ending_json, standing
 from engine.report.ledger import ledger_lines
 from engine.report.waiting import Ways, waiting_lines
-from engine.report.words import PLAIN, Style, arguments, many, moment, one_line
+from engine.report.words import PLAIN, Style, arguments, moment, one_line
 
 
 def run_lines(

@@ -93,10 +93,6 @@ def handles(names: Iterable[str]) -> str:
     return ", ".join(f"E{first}" if first == last else f"E{first}-E{last}" for first, last in spans)
 
 
-def many(count: int, noun: str, plural: str = "") -> str:
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
-
-
 def moment(at: datetime | None) -> str:
     return at.strftime("%Y-%m-%d %H:%M:%S") + " UTC" if at is not None else "-"
 

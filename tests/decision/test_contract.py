@@ -163,7 +163,7 @@ def test_source_state_budget_and_cap_take_a_tool_away_and_say_so():
     state.spent.unattended["auto"] = 1
     absent = compiler.compile(state, view.at(NOW)).absent
     assert absent["read_document"] == "source `filings` is degraded"
-    assert absent["capped"] == "all 1 calls of it are used"
+    assert absent["capped"] == "the one call of it is used"
     assert absent["w"] == "no rule permits it: `auto` (p.policy.yaml:11): max_per_run 1"
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, Literal
 from pydantic import Field as Key
 
 from engine.domain.canonical import Json
-from engine.domain.diagnostics import Diagnostic, suggest
+from engine.domain.diagnostics import Diagnostic, many, suggest
 from engine.domain.errors import PolicyInvalid
 from engine.policy.codes import CODES, finding
 from engine.policy.documents.base import Faults, Part, check
@@ -136,7 +136,7 @@ def read_project(file: Path) -> Project:
     project, faults = check_project(name, DiskFiles().read(str(file)))
     if faults or project is None:
         raise PolicyInvalid(
-            f"`{name}` has {len(faults)} fault{'s' if len(faults) != 1 else ''}",
+            f"`{name}` has {many(len(faults), 'fault')}",
             remedy="mend the project file",
             diagnostics=faults,
         )
