@@ -12,7 +12,6 @@ from engine.domain.events import FORMAT, Event, RunStarted, actor_text, read_act
 from engine.domain.ids import RunId
 from engine.ports import StoredRow
 
-_actor_text = lru_cache(maxsize=256)(actor_text)
 _read_actor = lru_cache(maxsize=256)(read_actor)
 
 
@@ -21,7 +20,7 @@ def row_of(event: Event) -> StoredRow:
         event.seq,
         event.kind,
         timestamp(event.recorded_at),
-        _actor_text(event.actor),
+        actor_text(event.actor),
         event.claim_epoch,
         event.payload,
         event.previous,

@@ -194,12 +194,15 @@ class Decider:
             return reserved.model_copy(update={"exact": True})
         return reserved
 
+    def _tries(self, state: RunState) -> Counter[str]:
+        """Attempts of this drive at the present turn, by model."""
+        turn = len(state.turns) + 1
+        made = (self._tried.get((turn, number)) for number in range(1, state.attempts + 1))
+        return Counter(use for use in made if use is not None)
+
     def _choose(self, state: RunState, now: datetime) -> tuple[ModelUse, float] | Stop | Record:
         """The model for the next attempt and how long to wait before it; patience is counted per drive."""
-        turn = len(state.turns) + 1
-        tries = Counter(
-            id_ for (of, number), id_ in self._tried.items() if of == turn and number <= state.attempts
-        )
+        tries = self._tries(state)
         model = self.policies[0].model
         named = self._outlook.model
         primary = ModelUse(named) if self._outlook.free else _named_use(model.primary, named)
