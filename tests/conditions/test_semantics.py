@@ -389,6 +389,13 @@ def test_without_an_active_grant_the_condition_is_unknown_unless_decided_otherwi
     assert under_grants("grant.host.level == 3 && task.freeze") is False
 
 
+def test_whether_a_capability_is_granted_at_all_is_a_fact() -> None:
+    assert under_grants("has(grant.host)", 1) is True
+    assert under_grants("has(grant.host)") is False
+    assert under_grants("has(grant.host) && grant.host.level == 3") is False
+    assert under_grants("has(grant.host) && grant.host.level == 3", 3) is True
+
+
 def test_grants_of_two_capabilities_are_tried_together() -> None:
     facts = replace(
         full_facts(),

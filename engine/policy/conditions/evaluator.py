@@ -161,6 +161,10 @@ class _Compiler:
 
     def _has(self, operand: Read | Select) -> Closure:
         if isinstance(operand, Read):
+            root, *keys = operand.path
+            if root == "grant" and len(keys) == 1:
+                at = self.grants[keys[0]]
+                return lambda _facts, frame: frame[at] is not _NO_GRANT
             return closures.has(self._fact(operand.path[:-1]), operand.path[-1])
         return closures.has(self.raw(operand.operand), operand.field)
 
