@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Literal, NamedTuple, Protocol
 
 from engine.domain.canonical import Json
-from engine.domain.errors import AgentctlError
+from engine.domain.errors import AgentctlError, ClaimHeld, ClaimLost
 from engine.domain.events import Event, StoredResult, Usage
 from engine.domain.ids import CallId, RunId
 from engine.domain.messages import Message, ToolSchema
@@ -159,6 +159,20 @@ class EventStore(Protocol):
 
     def release(self, claim: Claim) -> None:
         """Gives it up; a claim already lost is no error."""
+        ...
+
+    def claim_all(
+        self, runs: Sequence[RunId], owner: Owner, now: datetime, ttl: timedelta
+    ) -> list[Claim | ClaimHeld]:
+        """Several Runs in one commit; each is taken or not by itself, in order."""
+        ...
+
+    def renew_all(self, claims: Sequence[Claim], now: datetime, ttl: timedelta) -> list[Claim | ClaimLost]:
+        """The same for claims that are prolonged."""
+        ...
+
+    def release_all(self, claims: Sequence[Claim]) -> None:
+        """The same for claims that are given up."""
         ...
 
     def load_policy(self, loaded: LoadedPolicy) -> None: ...

@@ -13,11 +13,12 @@ from engine.adapters.refusals import (
     check_append,
     claim_held,
     claim_lost,
+    held,
     refusal,
 )
 from engine.adapters.rows import blob_bytes, event_of, row_of
 from engine.domain.canonical import digest
-from engine.domain.errors import AgentctlError
+from engine.domain.errors import AgentctlError, ClaimHeld, ClaimLost
 from engine.domain.events import Event, timestamp
 from engine.domain.ids import RunId
 from engine.ports import Append, Claim, Head, LoadedPolicy, Owner, RunSummary, StoredRow
@@ -108,27 +109,45 @@ class MemoryStore:
         return name
 
     def claim(self, run: RunId, owner: Owner, now: datetime, ttl: timedelta) -> Claim:
-        with self._lock:
-            newest = self._claim(run)
-            holder = newest.holder(now)
-            if holder is not None:
-                raise claim_held(run, holder, newest.since)
-            claim = Claim(run, newest.epoch + 1, owner, now + ttl)
-            self._claims[run] = ClaimState(claim.epoch, owner, timestamp(now), timestamp(claim.expires_at))
-            return claim
+        return held(self.claim_all([run], owner, now, ttl)[0])
 
     def renew(self, claim: Claim, now: datetime, ttl: timedelta) -> Claim:
-        with self._lock:
-            newest = self._claim(claim.run)
-            if newest.epoch != claim.epoch or newest.owner is None:
-                raise claim_lost(claim.run, claim.epoch, newest.epoch)
-            self._claims[claim.run] = newest._replace(expires_at=timestamp(now + ttl))
-            return replace(claim, expires_at=now + ttl)
+        return held(self.renew_all([claim], now, ttl)[0])
 
     def release(self, claim: Claim) -> None:
+        self.release_all([claim])
+
+    def claim_all(
+        self, runs: Sequence[RunId], owner: Owner, now: datetime, ttl: timedelta
+    ) -> list[Claim | ClaimHeld]:
         with self._lock:
-            if self._claim(claim.run).epoch == claim.epoch:
-                self._claims[claim.run] = ClaimState(claim.epoch)
+            return [self._take(run, owner, now, ttl) for run in runs]
+
+    def renew_all(self, claims: Sequence[Claim], now: datetime, ttl: timedelta) -> list[Claim | ClaimLost]:
+        with self._lock:
+            return [self._prolong(claim, now, ttl) for claim in claims]
+
+    def release_all(self, claims: Sequence[Claim]) -> None:
+        with self._lock:
+            for claim in claims:
+                if self._claim(claim.run).epoch == claim.epoch:
+                    self._claims[claim.run] = ClaimState(claim.epoch)
+
+    def _take(self, run: RunId, owner: Owner, now: datetime, ttl: timedelta) -> Claim | ClaimHeld:
+        newest = self._claim(run)
+        holder = newest.holder(now)
+        if holder is not None:
+            return claim_held(run, holder, newest.since)
+        claim = Claim(run, newest.epoch + 1, owner, now + ttl)
+        self._claims[run] = ClaimState(claim.epoch, owner, timestamp(now), timestamp(claim.expires_at))
+        return claim
+
+    def _prolong(self, claim: Claim, now: datetime, ttl: timedelta) -> Claim | ClaimLost:
+        newest = self._claim(claim.run)
+        if newest.epoch != claim.epoch or newest.owner is None:
+            return claim_lost(claim.run, claim.epoch, newest.epoch)
+        self._claims[claim.run] = newest._replace(expires_at=timestamp(now + ttl))
+        return replace(claim, expires_at=now + ttl)
 
     def _claim(self, run: RunId) -> ClaimState:
         return self._claims.get(run, NEVER_CLAIMED)

@@ -9,7 +9,7 @@ from engine.adapters.processes import is_dead
 from engine.domain.errors import AgentctlError, ClaimHeld, ClaimLost, Conflict, Fault, UsageError
 from engine.domain.events import GENESIS, timestamp
 from engine.domain.ids import RunId
-from engine.ports import Append, Head, Owner
+from engine.ports import Append, Claim, Head, Owner
 
 
 class ClaimState(NamedTuple):
@@ -78,6 +78,13 @@ def claim_held(run: RunId, holder: Owner, since: str) -> ClaimHeld:
         f"the Run `{run}` is driven by another process ({who}pid {holder.pid} on `{holder.host}`, since {since})",
         remedy="wait until it ends, or stop that process; a claim that is not renewed lapses by itself",
     )
+
+
+def held(result: Claim | AgentctlError) -> Claim:
+    """The claim, or its refusal raised."""
+    if isinstance(result, AgentctlError):
+        raise result
+    return result
 
 
 def _fault(run: RunId, what: str) -> Fault:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from threading import RLock
 from typing import Any, TypeVar
@@ -15,26 +13,21 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
-from engine.adapters.refusals import (
-    NEVER_CLAIMED,
-    ClaimState,
-    check_append,
-    claim_held,
-    claim_lost,
-    refusal,
-)
+from engine.adapters.refusals import check_append, held, refusal
 from engine.adapters.rows import blob_bytes, event_of, row_of, text_of
+from engine.adapters.sql_claims import ClaimRows
 from engine.adapters.sql_dialects import Dialect, Trouble, dialect_for
 from engine.adapters.sql_schema import METADATA, PAGE, SUMMARY, VERSION, Prepared, Statements
 from engine.adapters.sql_schema import policies_loaded as policies
 from engine.adapters.sql_schema import runs as runs_table
 from engine.adapters.sql_schema import schema as schema_table
-from engine.domain.canonical import canonical, digest
-from engine.domain.errors import AgentctlError, NewerLog
-from engine.domain.events import GENESIS, Event, timestamp
+from engine.domain.canonical import digest
+from engine.domain.errors import AgentctlError, ClaimHeld, ClaimLost, NewerLog
+from engine.domain.events import Event, timestamp
 from engine.domain.ids import RunId
 from engine.ports import Append, Claim, Head, LoadedPolicy, Owner, RunSummary, StoredRow
 
+A = TypeVar("A")
 T = TypeVar("T")
 PATIENCE = 10.0
 """Seconds that a call waits for a lock before it gives up."""
@@ -200,43 +193,38 @@ class SqlStore:
     # --- claims -----------------------------------------------------------------------------------------
 
     def claim(self, run: RunId, owner: Owner, now: datetime, ttl: timedelta) -> Claim:
-        while True:
-            found = self._claim_state(run)
-            state = found or NEVER_CLAIMED
-            holder = state.holder(now)
-            if holder is not None:
-                raise claim_held(run, holder, state.since)
-            claim = Claim(run, state.epoch + 1, owner, now + ttl)
-            values = {
-                "run_is": run, "seq": 0, "hash": GENESIS, "epoch_is": state.epoch, "expires_is": state.expires_at,
-                "claim_epoch": claim.epoch, "claim_owner": canonical(asdict(owner)),
-                "claim_since": timestamp(now), "claim_expires": timestamp(claim.expires_at),
-            }  # fmt: skip
-            if self._change(self._sql.next_claim if found else self._sql.first_claim, values):
-                return claim
-
-    def _claim_state(self, run: RunId) -> ClaimState | None:
-        """None where the Run has no row yet."""
-        rows = self._read(self._sql.claim_state, {"run_is": run})
-        if not rows:
-            return None
-        epoch, owner, since, expires = rows[0]
-        return ClaimState(epoch, Owner(**json.loads(owner)) if owner else None, since, expires)
+        return held(self.claim_all([run], owner, now, ttl)[0])
 
     def renew(self, claim: Claim, now: datetime, ttl: timedelta) -> Claim:
-        renewed = replace(claim, expires_at=now + ttl)
-        values = {
-            "run_is": claim.run,
-            "epoch_is": claim.epoch,
-            "claim_expires": timestamp(renewed.expires_at),
-        }
-        if not self._change(self._sql.renew, values):
-            state = self._claim_state(claim.run) or NEVER_CLAIMED
-            raise claim_lost(claim.run, claim.epoch, state.epoch)
-        return renewed
+        return held(self.renew_all([claim], now, ttl)[0])
 
     def release(self, claim: Claim) -> None:
-        self._change(self._sql.release, {"run_is": claim.run, "epoch_is": claim.epoch})
+        self.release_all([claim])
+
+    def claim_all(
+        self, runs: Sequence[RunId], owner: Owner, now: datetime, ttl: timedelta
+    ) -> list[Claim | ClaimHeld]:
+        return self._each(runs, runs, lambda claims, run: claims.take(run, owner, now, ttl))
+
+    def renew_all(self, claims: Sequence[Claim], now: datetime, ttl: timedelta) -> list[Claim | ClaimLost]:
+        return self._each(
+            claims, [each.run for each in claims], lambda found, claim: found.prolong(claim, now, ttl)
+        )
+
+    def release_all(self, claims: Sequence[Claim]) -> None:
+        self._each(claims, [each.run for each in claims], lambda found, claim: found.give_up(claim))
+
+    def _each(self, items: Sequence[A], runs: Sequence[RunId], work: Callable[[ClaimRows, A], T]) -> list[T]:
+        """One transaction over the claims of several Runs; the results in the order of the items."""
+        order = sorted(range(len(items)), key=lambda index: runs[index])  # as `append_all` does: no deadlocks
+
+        def commit(_: bool) -> list[T]:
+            with self._transaction() as connection:
+                claims = ClaimRows(connection, self._dialect, self._sql)
+                found = {index: work(claims, items[index]) for index in order}
+            return [found[index] for index in range(len(items))]
+
+        return self._retrying(commit) if order else []
 
     # --- policies ---------------------------------------------------------------------------------------
 
@@ -283,12 +271,6 @@ class SqlStore:
 
     def _execute(self, change: sa.Insert | sa.Update) -> None:
         self._retrying(lambda _: self._ready().execute(change))
-
-    def _change(self, statement: Prepared, values: Mapping[str, object]) -> bool:
-        def change(_: bool) -> bool:
-            return self._ready().exec_driver_sql(statement.text, statement.values(values)).rowcount == 1
-
-        return self._retrying(change)
 
     def _retrying(self, work: Callable[[bool], T]) -> T:
         """Runs one statement or transaction, again while others hold a lock; the pauses differ so that

@@ -6,18 +6,15 @@ Start and recovery are the same call: `drive`. Nothing says "recovering"; the lo
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from decimal import Decimal
 from typing import TypeVar
 
 from engine.domain import events as e
 from engine.domain.actors import HOST, MODEL
 from engine.domain.canonical import NotJson
-from engine.domain.errors import ClaimLost, Fault, StoreError
+from engine.domain.errors import ClaimLost, Fault
 from engine.domain.ids import RunId
 from engine.domain.policy import ModelUse
 from engine.domain.state import RunState
@@ -26,7 +23,6 @@ from engine.lifecycle.context import Count
 from engine.policy.contract import Contract
 from engine.ports import (
     AttemptFailed,
-    Claim,
     Clock,
     EventStore,
     InputMeter,
@@ -37,6 +33,7 @@ from engine.ports import (
     Secrets,
     ToolExecutor,
 )
+from engine.runtime.claims import Claims
 from engine.runtime.commit_queue import CommitQueue
 from engine.runtime.dispatch import Dispatched, dispatch
 from engine.runtime.journal import Journal, Observer
@@ -47,9 +44,6 @@ from engine.runtime.responses import attempt_failed, closed_turn
 from engine.runtime.summaries import summary_failed, summary_of, summary_request
 
 T = TypeVar("T")
-_log = logging.getLogger("agentctl.driver")
-CLAIM_TTL = timedelta(seconds=15)
-RENEW_EVERY = 5.0
 GRACE = 5.0
 """Seconds that running tools get to answer after a stop was asked for."""
 
@@ -82,6 +76,7 @@ class Driver:
         count: Count = estimate,
         meter: InputMeter | None = None,
         commits: CommitQueue | None = None,
+        claims: Claims | None = None,
         may_ask: Callable[[], bool] | None = None,
         model: str = "",
     ) -> None:
@@ -89,7 +84,8 @@ class Driver:
         self._may_ask = may_ask
         self._meter = meter
         self._commits = commits
-        self._committing = False
+        self._claims = claims if claims is not None else Claims(store, clock, owner, commits)
+        self._undivided = False
         self._interrupt_later = False
         self._store = store
         self._secrets = secrets
@@ -98,7 +94,6 @@ class Driver:
         self._executor = executor
         self._clock = clock
         self._library = library
-        self._owner = owner
         self._observers = tuple(observers)
         self._on_text = on_text
         self._crash_point = crash_point
@@ -114,70 +109,50 @@ class Driver:
 
     def _interrupt(self) -> None:
         """A commit is not interrupted: what it makes durable decides what was done."""
-        if self._committing:
+        if self._undivided:
             self._interrupt_later = True
         elif self._task is not None and not self._task.done():
             self._task.cancel()
 
-    async def _commit(self, journal: Journal) -> bool:
-        self._committing = True
+    async def _whole(self, work: Coroutine[object, object, T]) -> T:
+        """A stop waits until this is through."""
+        self._undivided = True
         try:
-            return await journal.commit()
+            return await work
         finally:
-            self._committing = False
+            self._undivided = False
             if self._interrupt_later:
                 self._interrupt_later = False
                 asyncio.get_running_loop().call_soon(self._interrupt)
 
+    async def _commit(self, journal: Journal) -> bool:
+        return await self._whole(journal.commit())
+
     async def drive(self, run: RunId) -> Driven:
         """Works on the Run until it is over or must wait. Raises ClaimHeld, ClaimLost, StoreError."""
-        now = self._clock.now()
-        claim = await self._stored(lambda: self._store.claim(run, self._owner, now, CLAIM_TTL))
+        claim = await self._claims.take(run, self._lose)
         journal = Journal(
             self._store, run, self._clock,
             claim=claim, observers=self._observers, crash_point=self._crash_point,
             secrets=self._secrets, commits=self._commits,
         )  # fmt: skip
         self._task = asyncio.current_task()
-        keeper = asyncio.create_task(self._keep(journal, claim))
         try:
             driven = await self._loop(journal)
             if self._lost is not None and not driven.state.terminal:
                 raise self._lost
             return driven
         finally:
-            keeper.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await keeper
             self._task = None
-            if (held := journal.claim) is not None:
-                await self._stored(lambda: self._store.release(held))
+            await self._claims.give_back(claim)
 
-    async def _keep(self, journal: Journal, claim: Claim) -> None:
-        """Renews the claim while the loop works; a lost claim stops the loop at once."""
-        while True:
-            await asyncio.sleep(RENEW_EVERY)
-            try:
-                now, old = self._clock.now(), claim
-                claim = await self._stored(lambda: self._store.renew(old, now, CLAIM_TTL))  # noqa: B023 - awaited here
-            except ClaimLost as lost:
-                self._lost = lost
-                self.stop()
-                return
-            except StoreError as busy:
-                _log.warning("run %s: its claim could not be renewed, trying again: %s", claim.run, busy)
-                continue
-            journal.claim = claim
-
-    async def _stored(self, work: Callable[[], T]) -> T:
-        """What the store does beside appends; with a commit queue, in turn with them."""
-        return work() if self._commits is None else await self._commits.call(work)
+    def _lose(self, lost: ClaimLost) -> None:
+        """Stops the loop at once: somebody else drives the Run."""
+        self._lost = lost
+        self.stop()
 
     async def _loop(self, journal: Journal) -> Driven:
-        journal.load()
-        if not journal.state.terminal:
-            for body, texts in missed(self._store, self._library, journal.state):
-                journal.stage(body, blobs=texts)
+        await self._whole(self._open(journal))
         find = self._secrets.find if self._secrets is not None else None
         view = View(
             self._library, self._gateway, journal, journal.read_result, self._count, find, self._meter,
@@ -191,6 +166,17 @@ class Driver:
                     continue
                 return Driven(journal.state, step, interrupted=self._stopping)
             await self._perform(journal, view, step)
+
+    async def _open(self, journal: Journal) -> None:
+        await journal.open()
+        if not journal.state.terminal:
+            for body, texts in await self._missed(journal.state):
+                journal.stage(body, blobs=texts)
+
+    async def _missed(self, state: RunState) -> Sequence[tuple[e.PolicyLoaded, Mapping[str, str]]]:
+        if self._commits is None:
+            return missed(self._store, self._library, state)
+        return await self._commits.call(lambda: missed(self._store, self._library, state))
 
     def _held_off(self, step: steps.Step) -> bool:
         """True where the model would be asked next and whoever drives wants to stop just before that."""

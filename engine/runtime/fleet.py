@@ -8,7 +8,8 @@ from types import MappingProxyType
 
 from engine.domain.errors import AgentctlError
 from engine.domain.ids import RunId
-from engine.ports import EventStore
+from engine.ports import Clock, EventStore, Owner
+from engine.runtime.claims import Claims
 from engine.runtime.commit_queue import CommitQueue
 from engine.runtime.driver import Driven, Driver
 
@@ -22,11 +23,15 @@ class Fleet:
     def __init__(
         self,
         store: EventStore,
-        driver: Callable[[RunId, CommitQueue], Driver],
+        clock: Clock,
+        owner: Owner,
+        driver: Callable[[CommitQueue, Claims], Driver],
         *,
         at_once: int = AT_ONCE,
     ) -> None:
         self._store = store
+        self._clock = clock
+        self._owner = owner
         self._make = driver
         self._at_once = at_once
         self._drivers: dict[RunId, Driver] = {}
@@ -35,6 +40,7 @@ class Fleet:
     async def drive(self, runs: Iterable[RunId]) -> Mapping[RunId, Driven | AgentctlError]:
         """How each drive ended, or the error that kept it from working (a claim held elsewhere, a lost store)."""
         commits = CommitQueue(self._store)
+        claims = Claims(self._store, self._clock, self._owner, commits)
         room = asyncio.Semaphore(self._at_once)
         found: dict[RunId, Driven | AgentctlError] = {}
 
@@ -42,7 +48,7 @@ class Fleet:
             async with room:
                 if self._stopping:
                     return
-                driver = self._drivers[run] = self._make(run, commits)
+                driver = self._drivers[run] = self._make(commits, claims)
                 try:
                     found[run] = await driver.drive(run)
                 except AgentctlError as error:

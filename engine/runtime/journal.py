@@ -66,7 +66,16 @@ class Journal:
 
     def load(self) -> RunState:
         """Folds what is stored. Raises UsageError for an unknown Run."""
-        self.state = fold(self._run, self._store.events(self._run))
+        return self._fold(self._store.events(self._run))
+
+    async def open(self) -> RunState:
+        """`load` without holding up the other Runs of this process."""
+        if self._commits is None:
+            return self.load()
+        return self._fold(await self._commits.events(self._run))
+
+    def _fold(self, events: Iterable[Event]) -> RunState:
+        self.state = fold(self._run, events)
         if self.state.seq == 0:
             raise UsageError(f"there is no Run `{self._run}`", remedy="`agentctl runs` lists them")
         self._judge = Judge(self.state)

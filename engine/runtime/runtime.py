@@ -28,6 +28,7 @@ from engine.ports import (
 )
 from engine.runtime import approvals, forking, loading, revoking, signals
 from engine.runtime import reconcile as reconciling
+from engine.runtime.claims import Claims
 from engine.runtime.commit_queue import CommitQueue
 from engine.runtime.driver import Driven, Driver
 from engine.runtime.fleet import AT_ONCE, Fleet
@@ -152,7 +153,9 @@ class Runtime:
         seen = tuple(observers)
         fleet = Fleet(
             self._parts.store,
-            lambda _, commits: self._driver(observers=seen, commits=commits),
+            self._parts.clock,
+            self._parts.owner,
+            lambda commits, claims: self._driver(observers=seen, commits=commits, claims=claims),
             at_once=at_once,
         )
         self._fleets.append(fleet)
@@ -168,12 +171,13 @@ class Runtime:
         on_text: Callable[[str], None] | None = None,
         crash_point: Callable[[str], None] | None = None,
         commits: CommitQueue | None = None,
+        claims: Claims | None = None,
     ) -> Driver:
         parts = self._parts
         return Driver(
             parts.store, parts.gateway, parts.executor, parts.clock, self._library, parts.owner,
             observers=observers, on_text=on_text, crash_point=crash_point,
-            secrets=parts.secrets, meter=parts.meter, commits=commits, model=parts.instead,
+            secrets=parts.secrets, meter=parts.meter, commits=commits, claims=claims, model=parts.instead,
         )  # fmt: skip
 
     def check(self, run: RunId) -> None:

@@ -253,6 +253,49 @@ class StoreContract:
         with pytest.raises(ClaimLost):
             store.renew(claim, NOW, TTL)
 
+    def test_claims_of_several_runs_share_a_commit_and_are_taken_one_by_one(self, store: EventStore):
+        runs = [RunId(run) for run in ("r3", "r1", "r2", "r1")]
+        other = store.claim(RunId("r2"), ELSEWHERE, NOW, TTL)
+        taken = store.claim_all(runs, this_process(), NOW, TTL)
+        assert [type(each) for each in taken] == [Claim, Claim, ClaimHeld, ClaimHeld]
+        assert "pid 4242 on `another-host`" in str(taken[2])
+        mine = [each for each in taken if isinstance(each, Claim)]
+        assert [(each.run, each.epoch, each.expires_at) for each in mine] == [
+            ("r3", 1, NOW + TTL), ("r1", 1, NOW + TTL),
+        ]  # fmt: skip
+        late = NOW + timedelta(seconds=10)
+        lost = replace(other, epoch=7)
+        renewed = store.renew_all([mine[0], lost, mine[1]], late, TTL)
+        assert [type(each) for each in renewed] == [Claim, ClaimLost, Claim]
+        assert renewed[0] == replace(mine[0], expires_at=late + TTL)
+        store.release_all([*mine, lost])
+        store.release_all(mine)
+        again = store.claim_all(runs[:3], ELSEWHERE, NOW, TTL)
+        assert [type(each) for each in again] == [Claim, Claim, ClaimHeld]
+
+    def test_nothing_to_claim_is_nothing_claimed(self, store: EventStore):
+        assert store.claim_all([], ELSEWHERE, NOW, TTL) == []
+        assert store.renew_all([], NOW, TTL) == []
+        store.release_all([])
+
+    def test_a_claim_is_given_to_one_of_many_that_ask_at_a_time(self, open_store: Callable[[], EventStore]):
+        runs = [RunId(f"r{number}") for number in range(30)]
+        results: list[list[Claim | ClaimHeld]] = []
+        stores = [open_store() for _ in range(3)]
+
+        def work(store: EventStore, order: int) -> None:
+            asked = runs if order % 2 else list(reversed(runs))
+            results.append(store.claim_all(asked, ELSEWHERE, NOW, TTL))
+
+        threads = [Thread(target=work, args=(store, order)) for order, store in enumerate(stores)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        taken = [each.run for result in results for each in result if isinstance(each, Claim)]
+        assert sorted(taken) == sorted(runs)
+        assert len(results) == 3
+
     def test_a_claim_of_a_dead_process_on_this_host_is_void_at_once(self, store: EventStore):
         me = this_process()
         store.claim(RunId("r1"), replace(me, started=me.started + 1.0), NOW, TTL)  # the pid was given again

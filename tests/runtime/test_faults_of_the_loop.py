@@ -558,17 +558,17 @@ async def test_a_second_drive_in_one_runtime_leaves_the_first_stoppable():
 
 async def test_a_store_that_is_busy_at_renewal_does_not_end_the_drive(monkeypatch: pytest.MonkeyPatch):
     bench = Bench(say(READ), final())
-    monkeypatch.setattr("engine.runtime.driver.RENEW_EVERY", 0.001)
+    monkeypatch.setattr("engine.runtime.claims.RENEW_EVERY", 0.001)
     failed = asyncio.Event()
-    renew = bench.store.renew
+    renew = bench.store.renew_all
 
-    def busy(claim: Any, now: Any, ttl: timedelta) -> Any:
+    def busy(claims: Any, now: Any, ttl: timedelta) -> Any:
         if not failed.is_set():
             failed.set()
             raise StoreError("locked", remedy="wait")
-        return renew(claim, now, ttl)
+        return renew(claims, now, ttl)
 
-    monkeypatch.setattr(bench.store, "renew", busy)
+    monkeypatch.setattr(bench.store, "renew_all", busy)
 
     async def slow(sku: int) -> object:
         await failed.wait()
@@ -584,7 +584,7 @@ async def test_a_driver_that_finds_its_claim_taken_at_renewal_stops_with_claim_l
     monkeypatch: pytest.MonkeyPatch,
 ):
     bench = Bench(say(READ), final())
-    monkeypatch.setattr("engine.runtime.driver.RENEW_EVERY", 0.001)
+    monkeypatch.setattr("engine.runtime.claims.RENEW_EVERY", 0.001)
 
     async def hangs(sku: int) -> object:
         bench.clock.advance(minutes=1)

@@ -27,7 +27,11 @@ OPERATIONS = st.lists(
             st.integers(-1, 1),  # how far the expected seq is off
             st.sampled_from(["none", "newest", "older"]),  # claim
         ),
-        st.tuples(st.sampled_from(["claim", "renew", "release"]), st.sampled_from(RUNS), st.integers(0, 20)),
+        st.tuples(
+            st.sampled_from(["claim", "renew", "release", "renew all", "release all"]),
+            st.sampled_from(RUNS),
+            st.integers(0, 20),
+        ),
     ),
     max_size=12,
 )
@@ -47,6 +51,12 @@ def perform(store: EventStore, claims: dict[str, list[Claim]], operation: tuple)
     if name == "claim":
         held.append(store.claim(RunId(run), ELSEWHERE, now, TTL))
         return held[-1]
+    if name == "renew all":
+        return [
+            str(each) for each in store.renew_all([*claims.get("r2", []), *claims.get("r1", [])], now, TTL)
+        ]
+    if name == "release all":
+        return store.release_all([each for some in claims.values() for each in some[-1:]])
     if not held:
         return None
     return store.renew(held[-1], now, TTL) if name == "renew" else store.release(held[-1])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,10 +17,10 @@ from engine.adapters.sql_store import SqlStore
 from engine.adapters.system_clock import SystemClock
 from engine.domain import events as e
 from engine.domain.actors import HOST
-from engine.domain.errors import ClaimHeld, Conflict, StoreError
+from engine.domain.errors import ClaimHeld, ClaimLost, Conflict, StoreError
 from engine.domain.ids import RunId
 from engine.domain.policy import ModelUse
-from engine.ports import Append, Head, ModelRequest, ModelResponse, ProposedCall
+from engine.ports import Append, Head, ModelRequest, ModelResponse, Owner, ProposedCall
 from engine.runtime.audit import verify
 from engine.runtime.commit_queue import CommitQueue
 from engine.runtime.driver import Driven
@@ -98,6 +100,73 @@ async def test_commits_of_many_runs_share_transactions(tmp_path: Path) -> None:
     store.close()
 
 
+async def test_claims_are_taken_renewed_and_given_back_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.runtime.claims.RENEW_EVERY", 0.1)
+    store = SqlStore.open(str(tmp_path / "many.db"))
+    asked: dict[str, list[int]] = {"claim_all": [], "renew_all": [], "release_all": []}
+
+    def count(name: str) -> None:
+        inner = getattr(store, name)
+
+        def counted(items: Any, *more: Any) -> Any:
+            asked[name].append(len(items))
+            return inner(items, *more)
+
+        setattr(store, name, counted)
+
+    for name in asked:
+        count(name)
+    many = bench(store, Slow(0.4))
+    runs = [many.runtime.start("task", principal=CLERK) for _ in range(50)]
+    await many.runtime.drive_all(runs)
+    assert asked["claim_all"] == [50]
+    assert sum(asked["release_all"]) == 50
+    assert len(asked["release_all"]) < 25
+    assert max(asked["renew_all"]) == 50
+    assert len(asked["renew_all"]) < 30
+    store.close()
+
+
+async def test_a_run_that_another_took_over_stops_and_the_others_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("engine.runtime.claims.RENEW_EVERY", 0.05)
+    store = MemoryStore()
+    many = bench(store, Slow(0.3))
+    stolen, *others = [many.runtime.start("task", principal=CLERK) for _ in range(5)]
+    driving = asyncio.create_task(many.runtime.drive_all([stolen, *others]))
+    await asyncio.sleep(0.1)
+    later = SystemClock().now() + timedelta(minutes=1)
+    newer = store.claim(stolen, Owner("elsewhere", 1, 1.0), later, timedelta(minutes=1))
+    ended = await driving
+    assert isinstance(ended[stolen], ClaimLost)
+    assert all(isinstance(ended[run], Driven) for run in others)
+    assert not many.runtime.state(stolen).terminal
+    assert newer.epoch == 2
+    assert all(event.claim_epoch < 2 for event in store.events(stolen))
+    with pytest.raises(ClaimHeld):
+        store.claim(stolen, Owner("third", 1, 1.0), SystemClock().now(), timedelta(minutes=1))
+
+
+async def test_a_stop_while_runs_are_still_being_claimed_and_read_leaves_them_resumable() -> None:
+    class Slowly(MemoryStore):
+        def events(self, run: RunId, after: int = 0) -> Any:
+            time.sleep(0.005)
+            return super().events(run, after)
+
+    many = bench(Slowly(), Slow(30))
+    runs = [many.runtime.start("task", principal=CLERK) for _ in range(20)]
+    driving = asyncio.create_task(many.runtime.drive_all(runs))
+    await asyncio.sleep(0.02)
+    many.runtime.stop()
+    ended = await asyncio.wait_for(driving, 5)
+    assert all(isinstance(one, Driven) and one.interrupted for one in ended.values())
+    assert set(ended) == set(runs)
+    assert len(many.store.claim_all(runs, Owner("x", 1, 1.0), SystemClock().now(), timedelta(1))) == 20
+
+
 async def test_a_run_that_cannot_be_driven_takes_no_other_with_it() -> None:
     store = MemoryStore()
     first, second = bench(store, Slow(0.2)), bench(store)
@@ -146,7 +215,7 @@ async def test_one_append_of_a_batch_fails_by_itself() -> None:
     await queue.close()
     assert isinstance(results[0], Conflict)
     assert results[1] is None
-    assert (queue.commits, queue.appends) == (1, 2)
+    assert (queue.appends.batches, queue.appends.items) == (1, 2)
 
 
 async def test_a_store_that_is_lost_fails_every_append_of_its_batch() -> None:
