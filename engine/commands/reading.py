@@ -38,11 +38,13 @@ class Read:
 
     state: RunState
     outputs: tuple[e.OutputPublished, ...]
+    """Their rendered fields are in the order that the policy declares."""
 
 
 def read_run(store: EventStore, prefix: str) -> Read:
     """Folds the Run that `prefix` names. Raises UsageError, LogBroken, NewerLog."""
     from engine.lifecycle.fold import fold
+    from engine.runtime.library import PolicyLibrary
 
     run = run_of(store, prefix)
     outputs: list[e.OutputPublished] = []
@@ -53,7 +55,12 @@ def read_run(store: EventStore, prefix: str) -> Read:
                 outputs.append(event.body)
             yield event
 
-    return Read(fold(run, watched()), tuple(outputs))
+    state, library = fold(run, watched()), PolicyLibrary(store)
+    return Read(state, tuple(_as_declared(body, library, state.bundle) for body in outputs))
+
+
+def _as_declared(body: e.OutputPublished, library: PolicyLibrary, bundle: str) -> e.OutputPublished:
+    return body.model_copy(update={"rendered": library.published(bundle, body.output, body.rendered)})
 
 
 def budgets_of(store: EventStore, state: RunState) -> Budgets | None:

@@ -5,7 +5,7 @@ A publication that passes is rendered by the Host; one that does not keeps its v
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -284,6 +284,25 @@ class _Check:
         if isinstance(value, dict):
             return {key: self._render(name, item, numbers, figures) for key, item in value.items()}
         return value
+
+
+def in_order(output: Output, fields: Mapping[str, Json]) -> JsonObject:
+    """Published fields as the policy declares them, one after the other: the log keeps them by name."""
+    declared = {name: field.type for name, field in output.fields.items()}
+    return _arranged(fields, declared)
+
+
+def _arranged(fields: Mapping[str, Json], types: Mapping[str, ValueType]) -> JsonObject:
+    named = [*(name for name in types if name in fields), *(name for name in fields if name not in types)]
+    return {name: _within(fields[name], types.get(name)) for name in named}
+
+
+def _within(value: Json, type_: ValueType | None) -> Json:
+    if isinstance(value, dict) and type_ is not None:
+        return _arranged(value, {name: field.type for name, field in type_.fields.items()})
+    if isinstance(value, list) and type_ is not None:
+        return [_within(item, type_.of) for item in value]
+    return value
 
 
 def _has_refs(type_: ValueType) -> bool:

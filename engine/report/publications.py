@@ -16,9 +16,9 @@ def published(events: Iterable[e.Event]) -> list[e.OutputPublished]:
 
 
 def publication_lines(body: e.OutputPublished, state: RunState, style: Style = PLAIN) -> list[str]:
-    """Short fields first; the numbers in the text are those of the sources."""
+    """Its fields one after the other; the numbers in the text are those of the sources."""
     lines = [style.strong(f"== {body.output} =="), ""]
-    for name, value in sorted(body.rendered.items(), key=lambda field: _long(field[1])):
+    for name, value in body.rendered.items():
         lines += _field(name, value, style)
     sources = sources_of(body, state)
     if sources:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from engine.domain.canonical import canonical, digest, parse_json
-from engine.domain.errors import Fault, PolicyInvalid
+from engine.domain.canonical import Json, JsonObject, canonical, digest, parse_json
+from engine.domain.errors import AgentctlError, Fault, PolicyInvalid
 from engine.domain.policy import Policy
 from engine.policy.compiler import compile_policy
+from engine.policy.publication import in_order
 from engine.ports import EventStore
 
 
@@ -44,6 +45,14 @@ class PolicyLibrary:
             )
         self._known[bundle] = compiled.policy
         return compiled.policy
+
+    def published(self, bundle: str, output: str, fields: Mapping[str, Json]) -> JsonObject:
+        """Fields of a publication in the order that the policy declares, or as stored where it does not compile."""
+        try:
+            declared = self.policy(bundle).outputs.get(output)
+        except AgentctlError:
+            declared = None
+        return dict(fields) if declared is None else in_order(declared, fields)
 
     def texts(self, bundle: str) -> tuple[str, Mapping[str, str]]:
         """The main file of a stored bundle, and the text of each of its files by name."""

@@ -332,8 +332,12 @@ class Runtime:
         return self._parts.store.runs(status=status, policy=policy, limit=limit)
 
     def outputs(self, run: RunId) -> dict[str, JsonObject]:
-        """Output name -> its committed fields, figures rendered; only what was published."""
-        return {name: published.rendered for name, published in self.state(run).publications.items()}
+        """Output name -> its committed fields as the policy orders them, figures rendered; only what was published."""
+        state = self.state(run)
+        return {
+            name: self._library.published(state.bundle, name, made.rendered)
+            for name, made in state.publications.items()
+        }
 
     def close(self) -> None:
         self._parts.store.close()

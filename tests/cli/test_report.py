@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from engine.bootstrap import open_runtime
+from engine.commands.project import this_project
 from engine.domain.events import BODIES
+from engine.domain.ids import RunId
 from engine.report.words import handles, one_line, safe
+from tests.cli.conftest import Ask
 
 ENVELOPE = {"event", "seq", "at", "actor"}
 
@@ -35,3 +41,36 @@ def test_a_long_text_is_cut_to_its_width() -> None:
 
 def test_handles_are_joined_where_they_follow_each_other() -> None:
     assert handles(["E2", "E3", "E4", "E10", "E12"]) == "E2-E4, E10, E12"
+
+
+FIELDS = """\
+      title: {type: text}
+      text: {type: rich_text, max_len: 4000, cites: true}
+      figures: {type: list, of: {type: record, fields: {year: {type: int}, event: {type: text}}}, required: false}
+"""
+ARGUMENTS = 'args: {title: "When", figures: [{event: built, year: 1871}], text: "<< last(\'read_note\').spans[1].text >>'
+
+
+def test_published_fields_are_shown_in_the_order_that_the_policy_declares(notes: Path, agentctl: Ask) -> None:
+    policy, played = Path("policies/notes.policy.yaml"), Path("scripts/notes.script.yaml")
+    replace(policy, "      text: {type: rich_text, max_len: 4000, cites: true}\n", FIELDS)
+    replace(played, "args: {text: \"<< last('read_note').spans[1].text >>", ARGUMENTS)
+    said = agentctl("run", str(policy), "When?", "--model", f"scripted/{played}")
+    assert said.code == 0, said.out
+    shown = [
+        "title: When",
+        "text: The lighthouse",
+        'figures: [\n  {\n    "year": 1871,\n    "event": "built"',
+    ]
+    places = [said.out.split("== answer ==")[1].index(each) for each in shown]
+    assert places == sorted(places)
+    ended = agentctl("show", said.run, "--json").json
+    assert [*ended["outputs"]["answer"]] == ["title", "text", "figures"]
+    with open_runtime(None, project=this_project()) as runtime:
+        assert [*runtime.outputs(RunId(said.run))["answer"]] == ["title", "text", "figures"]
+
+
+def replace(file: Path, old: str, new: str) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new), encoding="utf-8")
