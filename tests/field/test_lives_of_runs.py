@@ -161,7 +161,7 @@ def test_a_cancel_closes_what_waits_for_people():
     fresh = Bench(say(LETTER), store=bench.store)
     fresh.drive()
     assert fresh.status == "awaiting_approval"
-    with pytest.raises(Refused, match="no such call"):
+    with pytest.raises(UsageError, match="has no call"):
         fresh.runtime().refuse(fresh.run, "9.9", by=LEAD)
 
 
