@@ -6,6 +6,7 @@ a new shape gets an upcast in `domain.upcasts`.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -736,8 +737,13 @@ def hash_of(
 ) -> str:
     """The chain hash: SHA-256 over the canonical list of the envelope, the payload by its digest."""
     return digest(
-        canonical([FORMAT, run, seq, kind, timestamp(recorded_at), actor, epoch, digest(payload), previous])
+        f"[{FORMAT},{_quoted(run)},{seq},{_quoted(kind)},{_quoted(timestamp(recorded_at))},{_quoted(actor)},{epoch},"
+        f"{_quoted(digest(payload))},{_quoted(previous)}]"
     )
+
+
+_quoted = json.encoder.encode_basestring
+"""A string as `canonical` writes it: the envelope is a list of strings and integers, and is sealed for every event."""
 
 
 def seal(
