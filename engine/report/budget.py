@@ -2,29 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 from engine.domain.canonical import JsonObject
 from engine.domain.diagnostics import many
+from engine.domain.facts import Value
 from engine.domain.policy import Budgets
 from engine.domain.state import Spent
 from engine.policy.budgets import left
 from engine.report.words import span
 
+Left = Mapping[str, Value]
+"""What is left by budget, as `engine.policy.budgets.left` says."""
 
-def budget_left(budgets: Budgets, spent: Spent) -> str:
-    """`38 turns, 148 calls, 3.00 USD, 598,230 input and 60,000 output tokens, 44m59s`."""
-    rest = left(budgets, spent)
+
+def left_line(rest: Left, before: Left | None = None) -> str:
+    """`38 turns, 148 calls, 3.00 USD, 598,230 input and 60,000 output tokens, 44m59s`.
+
+    Beside an earlier reading: only what has changed since; the time counts as changed once a minute is over.
+    """
     tokens = [f"{rest[f'tokens_{way}']:,} {way}" for way in ("input", "output") if f"tokens_{way}" in rest]
-    parts = [
-        many(rest["turns"], "turn"),
-        many(rest["calls"], "call"),
-        f"{rest['cost_usd']} USD" if "cost_usd" in rest else "cost unknown",
-        f"{' and '.join(tokens)} tokens" if tokens else "",
-        many(rest["questions_to_user"], "question") if "questions_to_user" in rest else "",
-        span(rest["wall_time"]),
-    ]
-    return ", ".join(part for part in parts if part)
+    parts = {
+        ("turns",): many(rest["turns"], "turn"),
+        ("calls",): many(rest["calls"], "call"),
+        ("cost_usd",): f"{rest['cost_usd']} USD" if "cost_usd" in rest else "cost unknown",
+        ("tokens_input", "tokens_output"): f"{' and '.join(tokens)} tokens" if tokens else "",
+        ("questions_to_user",): many(rest["questions_to_user"], "question")
+        if "questions_to_user" in rest
+        else "",
+        ("wall_time",): span(rest["wall_time"]),
+    }
+    return ", ".join(
+        part for names, part in parts.items() if part and (before is None or _changed(names, rest, before))
+    )
+
+
+def _changed(names: tuple[str, ...], rest: Left, before: Left) -> bool:
+    return any(_coarse(rest.get(name)) != _coarse(before.get(name)) for name in names)
+
+
+def _coarse(value: object) -> object:
+    return value // timedelta(minutes=1) if isinstance(value, timedelta) else value
 
 
 def budget_lines(budgets: Budgets, spent: Spent) -> list[str]:

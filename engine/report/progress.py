@@ -8,8 +8,9 @@ from typing import Final
 from engine.domain import events as e
 from engine.domain.policy import Budgets, Policy
 from engine.domain.state import RunState
+from engine.policy.budgets import left
 from engine.policy.gates import IMPLICIT
-from engine.report.budget import budget_left
+from engine.report.budget import Left, left_line
 from engine.report.sentences import proposal, sentence
 from engine.report.timeline import outcome_of
 from engine.report.words import PLAIN, Style, one_line, safe
@@ -42,14 +43,22 @@ class Progress:
         self._budgets = budgets
         self._style = style
         self._turn = 0
+        self._left: Left | None = None
 
     def __call__(self, event: e.Event, state: RunState) -> None:
         if self._turn and isinstance(event.body, _ENDS_A_TURN):
             self._turn = 0
-            left = budget_left(self._budgets(state), state.spent)
-            self._write(self._style.dim(f"  left: {left}"))
+            self._say_left(state, whole=isinstance(event.body, e.RunParked | e.Ending))
         for line in self._lines(event.body, state):
             self._write(line)
+
+    def _say_left(self, state: RunState, *, whole: bool) -> None:
+        """Every budget after the first turn and at the end, between them what changed."""
+        rest = left(self._budgets(state), state.spent)
+        said = left_line(rest, None if whole else self._left)
+        self._left = rest
+        if said:
+            self._write(self._style.dim(f"  left: {said}"))
 
     def _lines(self, body: e.Body, state: RunState) -> list[str]:
         match body:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from engine.bootstrap import open_runtime
 from engine.commands.project import this_project
 from engine.domain.events import BODIES
 from engine.domain.ids import RunId
+from engine.report.budget import left_line
 from engine.report.words import handles, one_line, safe
 from tests.cli.conftest import Ask
 
@@ -74,3 +76,15 @@ def replace(file: Path, old: str, new: str) -> None:
     text = file.read_text(encoding="utf-8")
     assert old in text
     file.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def test_only_budgets_that_changed_are_said_again() -> None:
+    before: dict[str, object] = {
+        "turns": 9, "calls": 1, "cost_usd": "0.50", "tokens_input": 10, "wall_time": timedelta(seconds=599),
+    }  # fmt: skip
+    assert left_line(before) == "9 turns, 1 call, 0.50 USD, 10 input tokens, 9m59s"
+    assert left_line({**before, "turns": 8, "wall_time": timedelta(seconds=598)}, before) == "8 turns"
+    assert left_line({**before, "tokens_input": 4, "wall_time": timedelta(seconds=539)}, before) == (
+        "4 input tokens, 8m59s"
+    )
+    assert left_line(before, before) == ""
