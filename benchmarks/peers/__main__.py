@@ -60,8 +60,12 @@ def main() -> int:
     parser.add_argument("--envs", type=Path, required=True, help="where `benchmarks.peers.setup` put them")
     parser.add_argument("--turns", default="10,100,1000")
     parser.add_argument("--only", default="", help="names of peers, separated by semicolons")
+    parser.add_argument(
+        "--on", help="where the databases lie, such as /dev/shm for no disk; else the usual place"
+    )
     parser.add_argument("--rounds", type=int, default=1, help="each length so often; the best round counts")
     chosen = parser.parse_args()
+    tempfile.tempdir = chosen.on
     lengths = [int(each) for each in chosen.turns.split(",")]
     wanted = [each for each in chosen.only.split(";") if each]
     peers = [peer for peer in PEERS if not wanted or peer.name in wanted]
