@@ -10,6 +10,7 @@ from engine.domain.canonical import Json, JsonObject
 from engine.domain.events import EvidenceFigure, EvidenceItem, timestamp
 from engine.domain.policy import EvidenceSpec, Figure, ToolSpec
 from engine.domain.types import Trust
+from engine.policy.values import Fault, read_fields
 
 Steps = tuple[str, ...]
 
@@ -44,6 +45,15 @@ def declared_fields(spec: ToolSpec, value: Json) -> JsonObject:
         for name, field in spec.result.items()
         if name in value and not field.type.opaque and field.trust is not Trust.UNTRUSTED
     }
+
+
+def slice_fields(spec: ToolSpec, value: Json) -> JsonObject | str:
+    """What a refresh brings to its slice: every declared field, prose too; or in words why it is no value of it."""
+    if not isinstance(value, dict):
+        return "the answer is no object of the declared fields"
+    faults: list[Fault] = []
+    found = read_fields({name: value[name] for name in spec.result if name in value}, spec.result, "", faults)
+    return "; ".join(fault.message for fault in faults) or found
 
 
 def _as_of(declared: EvidenceSpec, value: Json, where: Steps, recorded_at: datetime) -> str | None:

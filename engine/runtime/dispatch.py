@@ -13,7 +13,7 @@ from engine.domain.events import EvidenceItem, ExecutionStarted, ReceiptRecorded
 from engine.domain.ids import RunId
 from engine.domain.policy import Kind, ToolSpec
 from engine.domain.results import Storable, storable
-from engine.lifecycle.evidence import declared_fields, evidence_of
+from engine.lifecycle.evidence import declared_fields, evidence_of, slice_fields
 from engine.ports import Clock, Secrets, ToolExecutor, ToolRequest
 from engine.runtime.masking import masked_result
 
@@ -70,10 +70,16 @@ def _confirmed(
 ) -> Dispatched:
     fields: JsonObject = {}
     evidence: tuple[EvidenceItem, ...] = ()
+    value = None
     if stored.result.fault is None:
         value = stored.result.value if stored.blob is None else parse_json(stored.blob)
         fields = declared_fields(spec, value)
         evidence = evidence_of(spec, value, clock.now())
+    if start.host is not None and start.host.purpose == "refresh":
+        read = slice_fields(spec, value)
+        if isinstance(read, str):
+            return _receipt(start, Outcome.FAILED, read, began)
+        fields = read
     receipt = ReceiptRecorded(
         call=start.call,
         tool=start.tool,
@@ -95,7 +101,7 @@ def _receipt(start: ExecutionStarted, outcome: Outcome, detail: str, began: floa
             tool=start.tool,
             outcome=outcome,
             settled_by="host" if outcome is Outcome.UNKNOWN else "tool",
-            detail=detail[:2000],
+            detail=clean_text(detail[:2000])[0],
             duration_ms=_elapsed(began),
         )
     )

@@ -385,3 +385,30 @@ def test_a_tool_whose_evidence_is_not_there_yet_is_not_offered():
     bench.drive()
     offered = ["order" in {tool.name for tool in request.tools} for request in bench.requests]
     assert offered == [False, True, False, True]
+
+
+PROSE = "id: {type: id}\n      label: {type: text, max_len: 80, trust: untrusted}"
+
+
+def test_a_refresh_brings_the_fields_of_prose_too():
+    """Conditions never read them; projections show them, and without them an equal value would look changed."""
+    policy = POLICY.replace("id: {type: id}\n      total", f"{PROSE}\n      total")
+    tools = TOOLS.replace("id: {type: id}\n      total", f"{PROSE}\n      total")
+    bench = DeskRun(say(ORDER), final(), policy=policy, tools=tools, state={"cart": {**CART, "label": "tea"}})
+    bench.shop.cart["label"] = "tea"  # type: ignore[attr-defined]
+    bench.drive()
+    assert bench.shop.reads == ["get_cart"]
+    assert (bench.state.state["cart"].value["label"], bench.state.state["cart"].version) == ("tea", 1)
+    assert bench.shop.ledger == ["order c1 4200 desk-9 u1 None"]
+
+
+@pytest.mark.parametrize("answer", [{"total": "a lot"}, {"id": None}, {"total": None, "items": 3}, "nothing"])
+def test_a_refresh_whose_answer_is_no_value_of_the_slice_changes_nothing(answer):
+    bench = DeskRun(say(RATE), final())
+    held = bench.state.state["cart"]
+    bench.shop.special["get_cart"] = lambda who: {**CART, **answer} if isinstance(answer, dict) else answer
+    bench.clock.advance(hours=2)
+    bench.drive()
+    assert bench.status == "completed"
+    assert bench.state.state["cart"].value == held.value
+    assert "could not be read again" in last_block(bench.requests[0])
