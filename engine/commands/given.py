@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.domain.actors import Actor, Principal
 from engine.domain.canonical import Json, JsonObject, NotJson, parse_json
-from engine.domain.diagnostics import suggest
+from engine.domain.diagnostics import did_you_mean, suggest
 from engine.domain.errors import UsageError
 from engine.domain.ids import CallId, RunId
 from engine.domain.policy import Policy
@@ -64,7 +64,7 @@ def principal_of(
 ) -> Principal:
     """Who acts. Options stand over `local`, of which nothing carries over to somebody else.
 
-    Raises UsageError where nobody is named.
+    Raises UsageError where nobody is named, and for a role that the policy does not have.
     """
     name = identity or (local.id if local is not None else "")
     if local is not None and name != local.id:
@@ -74,6 +74,8 @@ def principal_of(
             "nobody is named",
             remedy="say who acts with `--as ID --role ROLE`, or with `local` in agentctl.yaml",
         )
+    if policy is not None:
+        _check_roles(policy, roles, local)
     types = policy.attrs if policy is not None else {}
     known = {key: value for key, value in local.attrs.items() if key in types} if local is not None else {}
     return Principal(
@@ -81,6 +83,17 @@ def principal_of(
         roles=tuple(roles) or (tuple(local.roles) if local is not None else ()),
         attrs={**known, **typed(pairs(attrs, "--attr"), types, "--attr")},
     )
+
+
+def _check_roles(policy: Policy, roles: Sequence[str], local: LocalPart | None) -> None:
+    for role in roles or (local.roles if local is not None else ()):
+        if role not in policy.roles:
+            near = did_you_mean(role, policy.roles)
+            raise UsageError(
+                f"the policy has no role `{role}`",
+                remedy=(f"did you mean `{near}`? " if near else "")
+                + f"say who acts with `--as ID --role ROLE`; roles of `{policy.id}`: {', '.join(sorted(policy.roles))}",
+            )
 
 
 def actor_of(identity: str | None, roles: Sequence[str], local: LocalPart | None) -> Actor:

@@ -158,8 +158,6 @@ def _facts(policy: Policy, document: FactsDocument | None, wanted: Wanted, proje
 def _principal(policy: Policy, document: FactsDocument | None, wanted: Wanted, project: Project) -> Any:
     """Options over the file; without either, `local` of agentctl.yaml."""
     from engine.commands.given import principal_of
-    from engine.domain.diagnostics import suggest
-    from engine.domain.errors import UsageError
     from engine.policy.documents.project import LocalPart
     from engine.policy.stages.cases import attributes
 
@@ -167,14 +165,7 @@ def _principal(policy: Policy, document: FactsDocument | None, wanted: Wanted, p
     local = project.local
     if stated is not None:
         local = LocalPart(id=stated.id, roles=stated.roles, attrs=attributes(stated))
-    found = principal_of(policy, wanted.identity, wanted.roles, wanted.attrs, local)
-    for role in found.roles:
-        if role not in policy.roles:
-            have = ", ".join(sorted(policy.roles))
-            raise UsageError(
-                f"the policy has no role `{role}`", remedy=suggest(role, policy.roles, f"roles: {have}")
-            )
-    return found
+    return principal_of(policy, wanted.identity, wanted.roles, wanted.attrs, local)
 
 
 def _task(policy: Policy, document: FactsDocument | None, wanted: Wanted, project: Project) -> JsonObject:

@@ -134,7 +134,7 @@ def check_principal(policy: Policy, principal: Principal) -> None:
     if not policy.may_start & set(principal.roles):
         raise Refused(
             f"`{principal.id}` may not start this Run: its roles are {', '.join(principal.roles) or 'none'}",
-            remedy=f"start it with one of: {', '.join(sorted(policy.may_start))}",
+            remedy=f"name who may with `--as ID --role ROLE`: {', '.join(sorted(policy.may_start))}",
         )
     fields = {name: Field(type_) for name, type_ in policy.attrs.items()}
     check_fields(fields, dict(principal.attrs), "principal")

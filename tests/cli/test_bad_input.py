@@ -11,6 +11,7 @@ import pytest
 from tests.cli.conftest import Ask
 
 NOTES = "policies/notes.policy.yaml"
+NO_WRITER = ("no role `writer`", "`--as ID --role ROLE`", "`notes`: reader")
 DEMO = ("--model", "scripted/scripts/notes.script.yaml")
 
 
@@ -34,7 +35,22 @@ def checked(said: object, code: int, *words: str) -> None:
         (("run", NOTES, "  "), 2, ("the question is empty",)),
         (("run", NOTES, "q", *DEMO, "--task", "depth"), 2, ("`--task depth` is no assignment",)),
         (("run", NOTES, "q", *DEMO, "--task", "depth=full"), 2, ("depth",)),
-        (("run", NOTES, "q", *DEMO, "--role", "writer"), 2, ("the policy has no role `writer`",)),
+        (
+            ("run", NOTES, "q", *DEMO, "--role", "writer"),
+            2,
+            NO_WRITER,
+        ),
+        (("run", NOTES, "q", *DEMO, "--role", "raeder"), 2, ("no role `raeder`", "did you mean `reader`?")),
+        (
+            ("run", NOTES, "q", *DEMO, "--as", "bob"),
+            4,
+            ("`bob` may not start", "`--as ID --role ROLE`: reader"),
+        ),
+        (
+            ("contract", NOTES, "--role", "writer"),
+            2,
+            NO_WRITER,
+        ),
         (("run", NOTES, "q", *DEMO, "--grant", "documents:a=b"), 2, ("no capability `documents`",)),
         (("run", NOTES, "q", *DEMO, "--overlay", "none.yaml"), 2, ("none.yaml",)),
         (("run", NOTES, "q", *DEMO, "--db", "no/such/folder/a.db"), 2, ("no/such/folder",)),

@@ -50,7 +50,8 @@ FIELDS = """\
       text: {type: rich_text, max_len: 4000, cites: true}
       figures: {type: list, of: {type: record, fields: {year: {type: int}, event: {type: text}}}, required: false}
 """
-ARGUMENTS = 'args: {title: "When", figures: [{event: built, year: 1871}], text: "<< last(\'read_note\').spans[1].text >>'
+ARGUMENTS = """\
+args: {title: "When", figures: [{event: built, year: 1871}], text: "<< last('read_note').spans[1].text >>"""
 
 
 def test_published_fields_are_shown_in_the_order_that_the_policy_declares(notes: Path, agentctl: Ask) -> None:
