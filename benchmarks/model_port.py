@@ -4,7 +4,9 @@
 
 Requests go to a loopback server in a process of its own, which answers at once. A Run is three ModelTurns (a read, a
 read, the finish) on SQLite with a model that answers after `--seconds`. The limit that is printed is the smaller of
-two: the latency (Runs / seconds) and one core (1 / CPU seconds of a turn, measured in the same run).
+two: the latency (Runs / seconds) and one core (1 / CPU seconds of a turn, measured in the same run). `waited` is the
+part of the time in which the event loop was ready and other programs had the cores (Linux tells); `own share` leaves
+it out: on a machine that does nothing else the two shares are equal.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import time
 from collections.abc import Awaitable, Callable
 from decimal import Decimal
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 
@@ -180,8 +183,18 @@ async def look_up(number: int) -> dict[str, int]:
     return {"number": number}
 
 
-async def carried(policy: Policy, folder: Path, runs: int, seconds: float) -> tuple[float, float, float]:
-    """Turns per second, CPU seconds of a turn, and megabytes of a Run."""
+class Carried(NamedTuple):
+    rate: float
+    """Turns per second."""
+    cpu: float
+    """Seconds of a turn, all threads."""
+    waited: float
+    """Share of the time in which the event loop had no core; 0 where the system does not tell."""
+    memory: float
+    """Megabytes of a Run."""
+
+
+async def carried(policy: Policy, folder: Path, runs: int, seconds: float) -> Carried:
     store = SqlStore.open(str(folder / f"{runs}.db"))
     parts = Parts(
         store,
@@ -194,12 +207,20 @@ async def carried(policy: Policy, folder: Path, runs: int, seconds: float) -> tu
     runtime = Runtime(parts, policy)
     begun = [runtime.start("count", principal=Principal(id="b", roles=("user",))) for _ in range(runs)]
     before = _memory()
-    cpu, began = time.process_time(), time.perf_counter()
+    cpu, began, waited = time.process_time(), time.perf_counter(), _waited()
     ended = await runtime.drive_all(begun)
     took, spent = time.perf_counter() - began, time.process_time() - cpu
     assert all(isinstance(one, Driven) and one.state.status == "completed" for one in ended.values())
+    waited = (_waited() - waited) / took
     store.close()
-    return TURNS * runs / took, spent / (TURNS * runs), (_memory() - before) / runs
+    turns = TURNS * runs
+    return Carried(turns / took, spent / turns, waited, (_memory() - before) / runs)
+
+
+def _waited() -> float:
+    """Seconds in which this thread was ready and had no core, so far."""
+    told = Path("/proc/thread-self/schedstat")
+    return int(told.read_text().split()[1]) / 1e9 if told.exists() else 0.0
 
 
 def _memory() -> float:
@@ -234,18 +255,20 @@ def report_ports(count: int) -> None:
 
 def report_runs(counts: list[int], seconds: float) -> None:
     print(
-        f"| Runs | turns a second | limit | which | share | CPU ms a turn | MB a Run |  (model: {seconds:g} s)"
+        "| Runs | turns a second | limit | which | share | waited | own share | CPU ms a turn | MB a Run | "
+        f" (model: {seconds:g} s)"
     )
-    print("|---:|---:|---:|---|---:|---:|---:|")
+    print("|---:|---:|---:|---|---:|---:|---:|---:|---:|")
     with tempfile.TemporaryDirectory() as folder:
         policy = compiled(Path(folder))
         for runs in counts:
-            rate, cpu, memory = asyncio.run(carried(policy, Path(folder), runs, seconds))
-            latency, core = runs / seconds, 1 / cpu
+            found = asyncio.run(carried(policy, Path(folder), runs, seconds))
+            latency, core = runs / seconds, 1 / found.cpu
             limit, which = min((latency, "latency"), (core, "one core"))
             print(
-                f"| {runs:,} | {rate:,.0f} | {limit:,.0f} | {which} | {rate / limit:.0%} "
-                f"| {cpu * 1000:.2f} | {memory:.2f} |"
+                f"| {runs:,} | {found.rate:,.0f} | {limit:,.0f} | {which} | {found.rate / limit:.0%} "
+                f"| {found.waited:.0%} | {found.rate / (1 - found.waited) / limit:.0%} "
+                f"| {found.cpu * 1000:.2f} | {found.memory:.2f} |"
             )
 
 

@@ -305,6 +305,10 @@ class Secrets(Protocol):
         """`text` with `[secret NAME]` where a secret stood."""
         ...
 
+    def may_begin(self, text: str) -> int:
+        """Where the end of `text` starts that a secret may begin with; the length of `text` where none does."""
+        ...
+
 
 class TokenCounter(Protocol):
     def count(self, text: str) -> int:

@@ -39,6 +39,7 @@ class RegisteredSecrets:
                 self._names.setdefault(form, name)
         forms = sorted(self._names, key=len, reverse=True)
         self._forms = tuple(forms)
+        self._starts = frozenset(form[0] for form in forms)
         self._pattern = re.compile("|".join(map(re.escape, forms))) if forms else None
 
     def find(self, text: str) -> str | None:
@@ -47,6 +48,14 @@ class RegisteredSecrets:
             if form in text:
                 return self._names[form]
         return None
+
+    def may_begin(self, text: str) -> int:
+        """Where the end of `text` starts that a secret may begin with; the length of `text` where none does."""
+        longest = len(self._forms[0]) if self._forms else 0
+        for at in range(max(0, len(text) - longest + 1), len(text)):
+            if text[at] in self._starts and any(form.startswith(text[at:]) for form in self._forms):
+                return at
+        return len(text)
 
     def mask(self, text: str) -> str:
         """`text` with `[secret NAME]` where a secret stood."""

@@ -6,15 +6,17 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
 
 from engine.commands.failures import INTERRUPTED
+from engine.commands.options import deltas_asked
 from engine.commands.prompts import answered
 from engine.commands.reading import Read, policies_of, read_run
 from engine.domain.actors import Actor
@@ -24,7 +26,8 @@ from engine.domain.state import RunState
 from engine.lifecycle import steps
 from engine.policy import budgets
 from engine.report.ending import ending_json, ending_lines
-from engine.report.forms import dumps, event_json
+from engine.report.forms import dumps
+from engine.report.json_lines import JsonLines
 from engine.report.progress import Progress
 from engine.report.waiting import REMEDIES, Ways
 from engine.report.words import Style, one_line
@@ -74,10 +77,10 @@ def announce(surface: Surface, state: RunState) -> None:
 
 def drive(runtime: Runtime, run: RunId, surface: Surface) -> int:
     """Drives until the Run is over, waits for somebody, or is interrupted; prints it; returns the exit code."""
-    observer = _observer(runtime, surface)
+    observer, on_text = _ears(runtime, surface)
     while True:
         with _stoppable(runtime, surface.ways(run).command("resume")) as asked:
-            driven = asyncio.run(_drive(runtime, run, observer, asked))
+            driven = asyncio.run(_drive(runtime, run, observer, on_text, asked))
         if (
             driven is None
             or driven.interrupted
@@ -86,11 +89,17 @@ def drive(runtime: Runtime, run: RunId, surface: Surface) -> int:
             return _report(runtime, run, driven, surface)
 
 
-async def _drive(runtime: Runtime, run: RunId, observer: Observer | None, asked: list[int]) -> Driven | None:
+async def _drive(
+    runtime: Runtime,
+    run: RunId,
+    observer: Observer | None,
+    on_text: Callable[[str], None] | None,
+    asked: list[int],
+) -> Driven | None:
     """None: a signal came before the drive began."""
     if asked:
         return None
-    return await runtime.drive(run, observers=[observer] if observer is not None else [])
+    return await runtime.drive(run, observers=[observer] if observer is not None else [], on_text=on_text)
 
 
 @contextmanager
@@ -114,18 +123,23 @@ def _stoppable(runtime: Runtime, resume: str) -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _observer(runtime: Runtime, surface: Surface) -> Observer | None:
+def _ears(runtime: Runtime, surface: Surface) -> tuple[Observer | None, Callable[[str], None] | None]:
+    """Who sees the events, and who hears working text as it comes: on a terminal, or where it was asked for."""
+    asked = deltas_asked()
     if surface.as_json:
-        return lambda event, _: click.echo(dumps(event_json(event)))
+        lines = JsonLines(click.echo)
+        return lines, lines.hear if asked else None
     if surface.quiet:
-        return None
-
-    return Progress(
+        return None, None
+    live = asked or sys.stdout.isatty()
+    progress = Progress(
         click.echo,
         lambda state: list(policies_of(runtime.library, state)),
         lambda state: budgets.of(policies_of(runtime.library, state)),
         surface.style,
+        partial(click.echo, nl=False) if live else None,
     )
+    return progress, progress.hear if live else None
 
 
 # --- the end ----------------------------------------------------------------------------------------------

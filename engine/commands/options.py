@@ -10,6 +10,7 @@ import click
 from engine.commands.identity import remember
 
 F = TypeVar("F", bound=Callable[..., Any])
+_DELTAS = "agentctl.deltas"
 
 
 def store_options(function: F) -> F:
@@ -40,8 +41,24 @@ def identity_options(function: F) -> F:
     )(function)
 
 
+def _remember_deltas(context: click.Context, _: click.Parameter, asked: bool) -> None:
+    context.meta[_DELTAS] = asked
+
+
+def deltas_asked() -> bool:
+    """Whether the command line that runs now was given `--deltas`."""
+    return bool(click.get_current_context().meta.get(_DELTAS))
+
+
 def drive_options(function: F) -> F:
-    """`--model` and `--quiet`: for commands that drive a Run."""
+    """`--model`, `--quiet` and `--deltas`: for commands that drive a Run."""
+    function = click.option(
+        "--deltas",
+        is_flag=True,
+        callback=_remember_deltas,
+        expose_value=False,
+        help="Print working text as it comes, as on a terminal; with --json as objects between the events.",
+    )(function)
     function = click.option("--quiet", is_flag=True, help="Print no progress, only how it ends.")(function)
     return click.option(
         "--model",

@@ -16,6 +16,7 @@ from engine.report.timeline import outcome_of
 from engine.report.words import PLAIN, Style, one_line, safe
 
 WORKING_TEXT: Final = 400
+_ENDS_AN_ATTEMPT: Final = (e.ModelTurnRecorded, e.ModelAttemptFailed)
 _ENDS_A_TURN: Final = (e.ContractCompiled, e.ModelAttemptStarted, e.RunParked, e.Ending)
 _SILENT: Final = (
     e.RunStarted,
@@ -37,15 +38,34 @@ class Progress:
         policies: Callable[[RunState], list[Policy]],
         budgets: Callable[[RunState], Budgets],
         style: Style = PLAIN,
+        put: Callable[[str], None] | None = None,
     ) -> None:
+        """`write` ends the line, `put` does not; without `put`, working text is not shown before it is whole."""
         self._write = write
+        self._put = put
+        self._asked = 0
+        self._heard = False
         self._policies = policies
         self._budgets = budgets
         self._style = style
         self._turn = 0
         self._left: Left | None = None
 
+    def hear(self, text: str) -> None:
+        """Working text of the attempt that is under way, as it comes."""
+        if self._put is None:
+            return
+        if not self._heard:
+            self._write(f"{self._style.strong(f'turn {self._asked}')}  working text:")
+            self._put("  ")
+        self._heard = True
+        self._put(safe(text).replace("\n", "\n  "))
+
     def __call__(self, event: e.Event, state: RunState) -> None:
+        if self._heard and isinstance(event.body, _ENDS_AN_ATTEMPT):
+            self._write("")
+        if isinstance(event.body, e.ModelAttemptStarted):
+            self._asked, self._heard = event.body.turn, False
         if self._turn and isinstance(event.body, _ENDS_A_TURN):
             self._turn = 0
             self._say_left(state, whole=isinstance(event.body, e.RunParked | e.Ending))
@@ -82,7 +102,9 @@ class Progress:
         self._turn = body.turn
         head = self._style.strong(f"turn {body.turn}")
         lines = [head]
-        if body.text and body.proposals:
+        if self._heard:
+            lines = []
+        elif body.text and body.proposals:
             lines = [f"{head}  working text: {one_line(body.text, WORKING_TEXT)}"]
         elif body.text:
             lines = [f"{head}  working text:", *(f"  {line}" for line in safe(body.text).splitlines())]

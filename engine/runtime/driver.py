@@ -36,6 +36,7 @@ from engine.ports import (
 from engine.runtime.claims import Claims
 from engine.runtime.commit_queue import CommitQueue
 from engine.runtime.dispatch import Dispatched, dispatch
+from engine.runtime.hearing import Hearing
 from engine.runtime.journal import Journal, Observer
 from engine.runtime.library import PolicyLibrary
 from engine.runtime.loading import missed
@@ -211,8 +212,9 @@ class Driver:
             journal.stage(body, blobs=blobs if isinstance(body, e.ContractCompiled) else None)
         if not await self._commit(journal):
             return
+        hearing = Hearing(self._on_text, self._secrets) if self._on_text is not None else None
         try:
-            response = await self._gateway.propose(self._request(journal, view, step), self._hear())
+            response = await self._gateway.propose(self._request(journal, view, step), hearing)
         except AttemptFailed as failure:
             cost = self._cost(step.model, failure.usage, failure.cost_usd)
             journal.stage(attempt_failed(step.start, failure, cost), fact=True)
@@ -223,6 +225,8 @@ class Driver:
             journal.stage(attempt_failed(step.start, interrupted, None), fact=True)
             journal.flush_facts()
         else:
+            if hearing is not None:
+                hearing.end()
             self._close(journal, step, response)
 
     def _close(self, journal: Journal, step: steps.AskModel, response: ModelResponse) -> None:
@@ -239,13 +243,6 @@ class Driver:
         if told is not None or usage is None:
             return told
         return self._gateway.price(model, usage.input_tokens, usage.output_tokens)
-
-    def _hear(self) -> Callable[[str], None] | None:
-        """Working text on its way to people; a secret in one piece of it is masked."""
-        on_text, secrets = self._on_text, self._secrets
-        if on_text is None or secrets is None:
-            return on_text
-        return lambda text: on_text(secrets.mask(text))
 
     async def _measure(self, journal: Journal, view: View, model: ModelUse, contract: Contract) -> None:
         """What is staged becomes durable first: counting may take a while."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode, urlsafe_b64encode
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from engine.adapters.secrets import MIN_LENGTH, RegisteredSecrets, registered
 from engine.domain.errors import SourceError, UsageError
+from engine.runtime.hearing import Hearing
 
 CANARY = 'CANARY-93/ü"x'
 SECRETS = RegisteredSecrets({"crm": CANARY, "other": "0123456789abcdef"})
@@ -43,6 +45,43 @@ def test_a_secret_is_found_and_masked_in_every_listed_form(before: str, after: s
         masked = SECRETS.mask(text)
         assert "[secret crm]" in masked
         assert SECRETS.find(masked) is None
+
+
+@given(
+    st.sampled_from(forms(CANARY, "a", "b")),
+    st.lists(st.integers(0, 80), max_size=8),
+    st.text("ab/", max_size=4),
+)
+def test_text_in_pieces_shows_no_part_of_a_secret(said: str, cuts: list[int], after: str) -> None:
+    text = f"x {said} y{said}{after}"
+    places = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})
+    shown: list[str] = []
+    hearing = Hearing(shown.append, SECRETS)
+    for first, last in pairwise(places):
+        hearing(text[first:last])
+    before = "".join(shown)
+    hearing.end()
+    assert "".join(shown) == SECRETS.mask(text)
+    assert SECRETS.mask(text).startswith(before)
+
+
+def test_of_two_secrets_that_begin_alike_the_longer_is_waited_for() -> None:
+    secrets = RegisteredSecrets({"short": "abcdefgh", "long": "abcdefghijkl"})
+    for text in ("abcdefghijkl", "abcdefgh", "abcdefghij", "ababcdefghabcdefghijkl."):
+        shown: list[str] = []
+        hearing = Hearing(shown.append, secrets)
+        for letter in text:
+            hearing(letter)
+        hearing.end()
+        assert "".join(shown) == secrets.mask(text)
+
+
+def test_text_is_not_held_up_where_no_secret_can_begin() -> None:
+    shown: list[str] = []
+    hearing = Hearing(shown.append, SECRETS)
+    for piece in ("Good ", "morning", ", C", "AN", " do."):
+        hearing(piece)
+    assert shown == ["Good ", "morning", ", ", "CAN do."]
 
 
 def test_ordinary_text_is_left_alone() -> None:
