@@ -121,7 +121,7 @@ def test_the_history_of_any_prefix_of_any_log_is_valid_on_every_wire(turns, afte
 
 @pytest.mark.parametrize("end", ["cancel", "refuse", "budget"])
 def test_stops_of_every_kind_leave_a_valid_history(end):
-    """claude-code#5989 and others: a call without a result right after it."""
+    """anthropics/claude-code#5989 and others: a call without a result right after it."""
     policy = POLICY.replace("turns: 40", "turns: 1") if end == "budget" else POLICY
     pay, price = ("pay", '{"account":"XX66CLEARING0000099"}'), ("get_price", '{"sku":"a"}')
     bench = DeskRun(

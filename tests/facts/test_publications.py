@@ -46,7 +46,7 @@ def rendered(bench: DeskRun, form: Any, template: str | None = None) -> str:
     ],
 )
 def test_one_citation_that_does_not_resolve_refuses_the_whole_and_is_named(marks, said):
-    """Nothing is dropped or altered silently (morphic#1007, Lobster#2102)."""
+    """Nothing is dropped or altered silently (miurla/morphic#1007, SiderealPress/Lobster#2102)."""
     bench = played(say(PRICE), say(("publish_note", {"body": f"Good [[E1]], bad {marks}."})))
     assert bench.outcomes(2) == ["rejected"]
     assert said in bench.call(2, 1).refusal.message
@@ -65,7 +65,7 @@ def test_a_link_in_free_text_is_not_judged():
 
 
 def test_marks_in_chat_text_are_no_publication():
-    """cherry-studio#18787: a text with internal marks is a text."""
+    """CherryHQ/cherry-studio#18787: a text with internal marks is a text."""
     policy = POLICY.replace("gates: {finish: []}", "gates: {finish: [{output_committed: note}]}")
     bench = DeskRun(say(PRICE), say(("finish", {}), text="It costs 1290 [cite:E1] [[E1]]."), policy=policy)
     bench.drive()
