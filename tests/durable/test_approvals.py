@@ -42,7 +42,7 @@ def test_an_edited_call_runs_as_amended_and_both_digests_are_kept():
 
 
 def test_the_model_is_told_that_a_person_changed_the_arguments():
-    """langchain-ai/langgraph#33787: the result says what ran and what was proposed, so nothing looks unmet."""
+    """langchain-ai/langchain#33787: the result says what ran and what was proposed, so nothing looks unmet."""
     bench = letters(say(letter(copies=12)), say(letter(copies=12)), final(), approval=EDITABLE)
     bench.drive()
     approve(bench, FIRST, edits={"copies": 14})
