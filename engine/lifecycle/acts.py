@@ -100,16 +100,22 @@ def execute(
             break
         purpose = e.HostPurpose(purpose="refresh", subject=call.id, slice=name)
         return Execute((host_start(state, tool, args, purpose),))
-    fault = stale(verdict.matched, state, turn.recorded.state_versions, present.now)
-    if fault is not None:
-        return Record((not_executed(call, f"{fault.message} since the model saw it"),))
-    moved = _moved(present, call, verdict)
-    if moved is not None:
-        return Record((not_executed(call, f"{moved} changed since the call was stored"),))
+    changed = not_as_shown(present, turn, call, verdict)
+    if changed is not None:
+        return Record((not_executed(call, changed),))
     start = started(present, call, verdict, approved_by)
     if standing:
         start = start.model_copy(update={"standing": standing})
     return Execute((start,), tuple(alerts(verdict.alerts)))
+
+
+def not_as_shown(present: Present, turn: TurnState, call: CallState, verdict: Run | Hold) -> str | None:
+    """Why the call may not be sent on the state of now; None if it may."""
+    fault = stale(verdict.matched, present.state, turn.recorded.state_versions, present.now)
+    if fault is not None:
+        return f"{fault.message} since the model saw it"
+    moved = _moved(present, call, verdict)
+    return None if moved is None else f"{moved} changed since the call was stored"
 
 
 def _moved(present: Present, call: CallState, verdict: Run | Hold) -> str | None:
@@ -187,8 +193,13 @@ def _untrusted(field: Field) -> bool:
 def host_start(
     state: RunState, spec: ToolSpec, args: JsonObject, purpose: e.HostPurpose
 ) -> e.ExecutionStarted:
-    """A call of the Host: no proposal, so no rule, fence or budget applies to it; it has a receipt all the same."""
-    key = digest_of([state.run, spec.name, purpose.purpose, list(purpose.subject or ()), args])
+    """A call of the Host: no proposal, so no rule, fence or budget applies to it; it has a receipt all the same.
+
+    Its key names the effect that it is about: what a Run and its fork share is undone once, whoever comes first.
+    """
+    subject = state.calls.get(purpose.subject) if purpose.subject is not None else None
+    about = subject.idempotency_key if subject is not None else None
+    key = digest_of([about or [state.run, list(purpose.subject or ())], spec.name, purpose.purpose, args])
     return e.ExecutionStarted(
         call=CallId(0, state.host_calls + 1),
         tool=spec.name,

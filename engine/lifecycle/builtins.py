@@ -15,7 +15,7 @@ from engine.lifecycle.steps import Record, Step
 from engine.policy.binding import call_digest, requirements_of, shown_to_reviewer
 from engine.policy.builtin import ASK_USER, FINISH, REQUEST_CAPABILITY
 from engine.policy.capabilities import capability_decision
-from engine.policy.decision import output_of
+from engine.policy.decision import Need, output_of
 from engine.policy.gates import GateResult, finish_gates, only_unknown_effects, publication_gates, refusal_of
 from engine.policy.publication import Publish, Refuse, check_publication
 from engine.policy.verdicts import Builtin
@@ -77,21 +77,27 @@ def request_capability(present: Present, call: CallState, args: JsonObject) -> t
     )
     if decision.granted:
         return (asked, grant(present, call, name, params, "host"))
-    shown = shown_to_reviewer(call.tool, args, frozenset(), decision.needs, present.facts[0])
+    return (asked, *ask_people(present, call, args, decision.needs))
+
+
+def ask_people(
+    present: Present, call: CallState, args: JsonObject, needs: Sequence[Need]
+) -> tuple[e.Body, ...]:
+    """The request for a capability waits; who has said yes to this very request need not say it again."""
+    shown = shown_to_reviewer(call.tool, args, frozenset(), needs, present.facts[0])
     return (
-        asked,
         e.CallHeld(
             call=call.id,
             tool=call.tool,
             tool_kind=None,
             reason="capability",
-            waits_for=tuple(need.rule for need in decision.needs),
+            waits_for=tuple(need.rule for need in needs),
             args=args,
         ),
         e.ApprovalRequested(
             call=call.id,
             digest=call_digest(call.tool, "", args, present.state.principal, present.policy.digest),
-            requirements=requirements_of(decision.needs, present.now),
+            requirements=requirements_of(needs, present.now),
             shown=shown,
             shown_digest=digest_of(shown),
         ),

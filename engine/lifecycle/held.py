@@ -6,7 +6,7 @@ from engine.domain import events as e
 from engine.domain.calls import Outcome
 from engine.domain.ids import CallId
 from engine.domain.policy import Kind
-from engine.domain.state import CallState, StandingState, TurnState
+from engine.domain.state import ApprovalState, CallState, StandingState, TurnState
 from engine.lifecycle.acts import (
     capability_of,
     decided_against,
@@ -15,18 +15,19 @@ from engine.lifecycle.acts import (
     hold,
     not_executed,
 )
-from engine.lifecycle.builtins import finish, grant, publish_approved
+from engine.lifecycle.builtins import ask_people, finish, grant, publish_approved
 from engine.lifecycle.fold_calls import still_given
 from engine.lifecycle.present import Present
 from engine.lifecycle.standing import approved_by, covering
 from engine.lifecycle.steps import Record, Step
 from engine.policy import budgets
 from engine.policy.admission import readmit
+from engine.policy.binding import requirements_of
 from engine.policy.builtin import ASK_USER
 from engine.policy.capabilities import capability_decision
-from engine.policy.contract import unusable
+from engine.policy.contract import source_shut
 from engine.policy.host_tools import admit_builtin
-from engine.policy.verdicts import Hold, Reject, Run
+from engine.policy.verdicts import Builtin, Hold, Reject, Run
 
 
 def continue_held(present: Present, turn: TurnState, call: CallState, *, blocked: bool) -> Step | None:
@@ -64,7 +65,7 @@ def _decide_again(present: Present, turn: TurnState, call: CallState) -> Step:
     """Under the facts of now: a stricter decision, or state that is not fresh, wins over the approval."""
     spec = present.policy.tools[call.tool]
     args = dict(call.args or {})
-    shut = unusable(present.policy, spec, present.facts[0])
+    shut = source_shut(present.policies, spec, present.facts[0])
     if shut is not None:
         return Record((not_executed(call, f"source {spec.source} is {shut}"),))
     verdict = readmit(present.policies, present.state, spec, call.id, args, present.facts)
@@ -82,7 +83,8 @@ def _decide_again(present: Present, turn: TurnState, call: CallState) -> Step:
 def _needs_people(present: Present, turn: TurnState, call: CallState, verdict: Hold) -> Step:
     """It runs if every rule that asks now is satisfied by who has said yes; else it waits for the rest."""
     if approved(call, verdict):
-        return _dispatch(present, turn, call, verdict)
+        late = _too_late(present, call)
+        return late if late is not None else _dispatch(present, turn, call, verdict)
     standing = covering(present.state, verdict, present.now)
     if standing:
         return by_standing(present, turn, call, verdict, standing)
@@ -102,11 +104,22 @@ def approved(call: CallState, verdict: Hold) -> bool:
     """Whoever said yes was as eligible, and as many, as every rule asks now."""
     if call.approval is None or call.approval.digest != verdict.digest:
         return False
-    given = still_given(call.approval, verdict.requirements)
+    return _satisfied(call.approval, verdict.requirements)
+
+
+def _satisfied(approval: ApprovalState, needs: tuple[e.Requirement, ...]) -> bool:
+    given = still_given(approval, needs)
     return all(
-        len({actor.id for actor, rules in given if need.rule in rules}) >= need.quorum
-        for need in verdict.requirements
+        len({actor.id for actor, rules in given if need.rule in rules}) >= need.quorum for need in needs
     )
+
+
+def _too_late(present: Present, call: CallState) -> Step | None:
+    """A yes lasts as long as its request: one that nobody used by then is no yes any more."""
+    assert call.approval is not None
+    if all(present.now <= need.expires_at for need in call.approval.requirements):
+        return None
+    return Record((not_executed(call, "the approval expired before the call was sent", "expired"),))
 
 
 def _dispatch(present: Present, turn: TurnState, call: CallState, verdict: Run | Hold) -> Step:
@@ -142,6 +155,11 @@ def _capability(present: Present, call: CallState) -> Step | None:
     again = capability_decision(present.policies, name, params, present.facts)
     if again.refusal is not None:
         return Record((e.CapabilityDenied(call=call.id, capability=name, because=again.refusal.message),))
+    if not _satisfied(approval, requirements_of(again.needs, present.now)):
+        return Record(ask_people(present, call, call.args or {}, again.needs))
+    if any(present.now > need.expires_at for need in approval.requirements):
+        late = "the approval expired before the grant was made"
+        return Record((e.CapabilityDenied(call=call.id, capability=name, because=late),))
     return Record((grant(present, call, name, params, _approver(call) or ""),))
 
 
@@ -155,7 +173,10 @@ def _publication(present: Present, call: CallState) -> Step | None:
     verdict = admit_builtin(present.policies, present.state, call.proposal, present.facts, present.secrets)
     if isinstance(verdict, Reject):
         return Record((not_executed(call, verdict.refusal.message),))
-    return Record(publish_approved(present, call))
+    assert isinstance(verdict, Builtin)
+    if verdict.needs is not None and not approved(call, verdict.needs):
+        return Record(tuple(hold(present.state, call, verdict.needs)))
+    return _too_late(present, call) or Record(publish_approved(present, call))
 
 
 def _question(present: Present, call: CallState) -> Step:

@@ -8,21 +8,21 @@ from engine.domain import events as e
 from engine.domain.calls import CallStatus, Outcome
 from engine.domain.policy import Kind, Retry, ToolSpec
 from engine.domain.state import CallState, RunState
-from engine.lifecycle.acts import host_start
+from engine.lifecycle.acts import host_start, not_as_shown
 from engine.lifecycle.held import approved
 from engine.lifecycle.present import Present
 from engine.lifecycle.standing import ended
 from engine.lifecycle.steps import Execute, Reconcile, Record, Step
 from engine.policy.admission import readmit
 from engine.policy.binding import host_arguments
-from engine.policy.contract import unusable
+from engine.policy.contract import source_shut
 from engine.policy.verdicts import Hold, Run
 from engine.policy.view import for_call, tool_facts
 
 PROBE_AFTER = (0.0, 2.0, 10.0, 60.0, 300.0, 900.0)
 """Seconds after an outcome became unknown, or after the probe before, until the next probe."""
 MAX_ATTEMPTS = 3
-"""Dispatches of one call under `retry: same_key`."""
+"""Dispatches of one call: a read, or a write under `retry`. A call that ends the process each time is given up."""
 
 
 def leftovers(present: Present) -> Step | None:
@@ -39,11 +39,19 @@ def leftovers(present: Present) -> Step | None:
         if call.status is not CallStatus.STARTED:
             continue
         spec = present.policy.tools[call.tool]
-        if spec.kind is Kind.READ and call.host is None and still_permitted(present, spec, call):
+        if (
+            call.attempts < MAX_ATTEMPTS
+            and _read_of_model(spec, call)
+            and still_permitted(present, spec, call)
+        ):
             reads.append(again(state, call))
         elif not reads:
             return _lost_call(present, spec, call)
     return Execute(tuple(reads)) if reads else None
+
+
+def _read_of_model(spec: ToolSpec, call: CallState) -> bool:
+    return spec.kind is Kind.READ and call.host is None
 
 
 def _lost_attempt(state: RunState) -> e.Body:
@@ -81,17 +89,21 @@ def still_permitted(present: Present, spec: ToolSpec, call: CallState) -> bool:
         return True
     if state.cancel_requested is not None or state.draining:
         return False
-    if unusable(present.policy, spec, present.facts[0]) is not None:
+    if source_shut(present.policies, spec, present.facts[0]) is not None:
         return False
     verdict = readmit(present.policies, state, spec, call.id, call.args or {}, present.facts)
-    if isinstance(verdict, Hold):
-        return approved(call, verdict) or _stands(state, call)
-    return isinstance(verdict, Run)
+    if not isinstance(verdict, Run | Hold) or not_as_shown(
+        present, state.turns[call.id.turn - 1], call, verdict
+    ):
+        return False
+    return isinstance(verdict, Run) or approved(call, verdict) or _stands(state, call, verdict)
 
 
-def _stands(state: RunState, call: CallState) -> bool:
-    """It was sent under standing approvals that nobody has revoked."""
-    return bool(call.standing) and all(state.standing[each].ended != "revoked" for each in call.standing)
+def _stands(state: RunState, call: CallState, verdict: Hold) -> bool:
+    """It was sent under standing approvals that nobody has revoked, and every rule that asks now has one of them."""
+    sent_under = [state.standing[each] for each in call.standing]
+    rules = {standing.rule for standing in sent_under if standing.ended != "revoked"}
+    return bool(rules) and all(need.rule in rules for need in verdict.requirements)
 
 
 def may_send_again(spec: ToolSpec, call: CallState, now: datetime) -> bool:

@@ -7,12 +7,13 @@ holds back the dispatch of later writes and hybrids, and later questions to the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from engine.domain import events as e
 from engine.domain.calls import CallStatus
 from engine.domain.canonical import JsonObject, canonical
-from engine.domain.policy import Kind, ToolSpec
+from engine.domain.conditions import Condition
+from engine.domain.policy import Kind, Policy, ToolSpec
 from engine.domain.state import CallState, TurnState
 from engine.lifecycle.acts import alerts, execute, held_behind_twin, hold, queued, rejected, started
 from engine.lifecycle.builtins import perform
@@ -123,12 +124,10 @@ class Walk:
         return None
 
     def _depends(self, verdict: Run) -> bool:
-        """Reads wait for the batch where a rule over them reads receipts, sources or labels."""
+        """Reads wait for the batch where a rule or a hide over them reads receipts, sources or labels."""
         return any(
             path.startswith(("history.", "source.", "run.", "origin"))
-            for rule in self.present.policy.rules_of.get(verdict.spec.name, ())
-            for condition in (rule.when, rule.unless)
-            if condition is not None
+            for condition in _conditions(self.present.policies, verdict.spec.name)
             for path in condition.reads
         )
 
@@ -207,6 +206,13 @@ class Walk:
         if isinstance(step, Execute):
             return Execute(step.starts, (*self.before, *step.before))
         return self._sent()
+
+
+def _conditions(policies: Sequence[Policy], tool: str) -> Iterator[Condition]:
+    for policy in policies:
+        for rule in policy.rules_of.get(tool, ()):
+            yield from (each for each in (rule.when, rule.unless) if each is not None)
+        yield from (hide.when for hide in policy.hides_of.get(tool, ()) if hide.when is not None)
 
 
 def _may_overlap(verdict: Run) -> bool:

@@ -7,6 +7,7 @@ comes before all of it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from engine.domain.calls import Refusal
 from engine.domain.canonical import Json, JsonObject, digest_of
@@ -31,6 +32,9 @@ from engine.policy.view import (
 )
 
 
+_CUT: Final = {"length": "its length limit", "filter": "a content filter"}
+
+
 def admit(
     policies: Sequence[Policy],
     state: RunState,
@@ -53,8 +57,8 @@ def admit(
     if proposal.tool not in offered:
         return Reject(not_offered(proposal.tool, offered))
     spec = policies[0].tools.get(proposal.tool)
-    if finish == "length" and (spec is None or spec.kind is not Kind.READ):
-        return reject("truncated", "not executed: the response was cut by its length limit; propose it again")
+    if finish in _CUT and (spec is None or spec.kind is not Kind.READ):
+        return reject("truncated", f"not executed: the response was cut by {_CUT[finish]}; propose it again")
     over = _over_total(budgets.of(policies), state, call)
     if over is not None:
         return Reject(over)
@@ -83,6 +87,9 @@ def readmit(
     The Host-bound ones stay as they were approved: whether they are still true is for `fresh` to say. Its own
     place in the per-tool budget is not counted twice. What a person edited is checked like what the model sent.
     """
+    over = _over_total(budgets.of(policies), state, call)
+    if over is not None:
+        return Reject(over, dict(args))
     faults: list[Fault] = []
     for name, value in args.items():
         read_value(value, spec.params[name].type, name, faults)
@@ -102,6 +109,12 @@ def _over_total(limits: Budgets, state: RunState, call: CallId) -> RefusalRecord
         return None
     message = f"not executed: budget calls.total, all {limits.calls_total} calls of the Run are used"
     return RefusalRecord(code="budget", message=message)
+
+
+def _over_tool(limits: Budgets, state: RunState, tool: str, *, counted: bool) -> bool:
+    """A held call has its own place in the count."""
+    cap = limits.calls_per_tool.get(tool)
+    return cap is not None and state.spent.per_tool.get(tool, 0) >= cap + counted
 
 
 # --- tools of the policy -----------------------------------------------------------------------------------
@@ -128,7 +141,7 @@ def _judge(
     decision = decide_restricted(policies, spec.name, seen)
     if decision.verdict is Verdict.DENY:
         return Reject(denied(decision), args, decision.alerts)
-    if stored_args is None and budgets.tool_calls_left(budgets.of(policies), state.spent, spec.name) == 0:
+    if _over_tool(budgets.of(policies), state, spec.name, counted=stored_args is not None):
         message = f"not executed: budget calls.per_tool, all calls of `{spec.name}` are used"
         return reject("budget", message, args=args)
     unknown = unknown_reference(spec, args, state)
@@ -164,13 +177,13 @@ def _bound(spec: ToolSpec, facts: Facts) -> JsonObject | Reject:
 def _refused_by_hide(
     policies: Sequence[Policy], tool: str, seen: Sequence[Facts], args: JsonObject
 ) -> Reject | None:
-    """A hide rule that reads arguments was left open in the contract; with them known it takes the call away."""
+    """With the arguments known and under the facts of now: what a hide rule takes away does not run either."""
     for policy, facts in zip(policies, seen, strict=True):
-        hide = hidden_by(policy, tool, facts, reading_args=True)
+        hide = hidden_by(policy, tool, facts)
         if hide is not None:
             return reject(
                 "denied",
-                f"hidden by `{hide.id}` ({where(hide)}) for these arguments",
+                f"hidden by `{hide.id}` ({where(hide)})",
                 args=args,
                 rule=hide.id,
             )

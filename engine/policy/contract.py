@@ -348,6 +348,12 @@ def unusable(policy: Policy, spec: ToolSpec, facts: Facts) -> str | None:
     return None if status in usable else status
 
 
+def source_shut(policies: Sequence[Policy], spec: ToolSpec, facts: Facts) -> str | None:
+    """The same under every policy of the Run."""
+    found = (unusable(policy, spec, facts) for policy in policies)
+    return next((status for status in found if status is not None), None)
+
+
 def blocker(policy: Policy, tool: str, facts: Facts) -> Rule | HideRule | str | None:
     """What keeps a tool out of the contract with the arguments known so far; None if it may be shown.
 

@@ -291,11 +291,9 @@ def ask(condition: Condition, facts: Facts) -> Truth:
     return _ask(condition, facts, [])
 
 
-def hidden_by(policy: Policy, tool: str, facts: Facts, *, reading_args: bool = False) -> HideRule | None:
-    """The first hide rule that takes the tool away; with `reading_args`, only of those that read its arguments."""
+def hidden_by(policy: Policy, tool: str, facts: Facts) -> HideRule | None:
+    """The first hide rule that takes the tool away."""
     for hide in policy.hides_of.get(tool, ()):
-        if reading_args and not (hide.when and hide.when.args_read):
-            continue
         if hide.roles is not None and hide.roles.isdisjoint(facts.principal.get("roles", ())):
             continue
         truth = True if hide.when is None else ask(hide.when, facts)

@@ -8,7 +8,7 @@ import traceback
 from dataclasses import dataclass, field
 
 from engine.domain.calls import Failed, NotExecuted, Outcome
-from engine.domain.canonical import JsonObject, parse_json
+from engine.domain.canonical import JsonObject, clean_text, parse_json
 from engine.domain.events import EvidenceItem, ExecutionStarted, ReceiptRecorded
 from engine.domain.ids import RunId
 from engine.domain.policy import Kind, ToolSpec

@@ -121,11 +121,19 @@ def _check_place(run: RunId, log: Sequence[e.Event], at: int) -> None:
 
 
 def _known_later(state: RunState, rest: Sequence[e.Event]) -> Iterator[e.Event]:
-    """Outcomes of calls that were sent in the prefix, and what the Host did to undo effects of the prefix."""
+    """Of calls that were sent in the prefix: outcomes, sending them again, undoing them. What was taken back since."""
     sent = {id_ for id_, call in state.calls.items() if call.attempts}
     for event in rest:
         match event.body:
-            case e.ReceiptRecorded(call=call) if call in sent:
+            case e.ReceiptRecorded(call=call) | e.ExecutionStarted(call=call) if call in sent:
+                yield event
+            case e.GrantRevoked(grant=grant) | e.GrantExpired(grant=grant) if grant in state.grants:
+                yield event
+            case e.StandingEnded(grant=grant) if grant in state.standing:
+                yield event
+            case e.EndorsementEnded(endorsement=name) if name in state.endorsements:
+                yield event
+            case e.SourceStateChanged():
                 yield event
             case e.ExecutionStarted(host=host, call=call) if _undoes(host, sent):
                 sent.add(call)
