@@ -27,6 +27,7 @@ from engine.runtime.doctor import (
     check_store,
     skipped,
 )
+from engine.runtime.naming import run_of
 from engine.runtime.runtime import Parts, Runtime
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ def open_runtime(
     settings = project or load_project(Path.cwd())
     compiled = load_policy(policy, settings) if isinstance(policy, str | Path) else policy
     store = open_store(db, settings, create=create)
-    named = model or (compiled.model.primary.id if compiled is not None else "")
+    asked = _whole(store, model) if model else ""
+    named = asked or (compiled.model.primary.id if compiled is not None else "")
     parts = Parts(
         store=store,
         gateway=gateway or open_gateway(named, settings, store),
@@ -73,9 +75,16 @@ def open_runtime(
         model=named if gateway is None or model else f"gateway/{type(gateway).__name__}",
         secrets=open_secrets(settings),
         meter=None if named.startswith((SCRIPTED, REPLAY)) else _meter(settings),
-        instead=model or "",
+        instead=asked,
     )
     return Runtime(parts, compiled)
+
+
+def _whole(store: EventStore, model: str) -> str:
+    """`replay/RUN` with the whole id: what is recorded means the same Run later."""
+    if not model.startswith(REPLAY):
+        return model
+    return REPLAY + run_of(store, model.removeprefix(REPLAY))
 
 
 async def doctor(
@@ -321,7 +330,7 @@ def open_gateway(model: str, project: Project, store: EventStore | None = None) 
 
         if store is None:
             raise UsageError(f"`{model}` needs the database of that Run", remedy="use it with `agentctl run`")
-        return ReplayGateway.of(store, model.removeprefix(REPLAY))
+        return ReplayGateway.of(store, run_of(store, model.removeprefix(REPLAY)))
     from engine.adapters.litellm_gateway import LitellmGateway
     from engine.adapters.litellm_prices import Price
 

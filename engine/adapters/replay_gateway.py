@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 
-from engine.domain.errors import UsageError
 from engine.domain.events import ModelTurnRecorded
 from engine.domain.ids import RunId
 from engine.domain.policy import ModelUse
@@ -22,14 +21,9 @@ class ReplayGateway:
         self._turns = turns
 
     @classmethod
-    def of(cls, store: EventStore, run: str) -> ReplayGateway:
-        """The turns of a stored Run. Raises UsageError for none and for several that `run` may mean."""
-        found = store.resolve(run) if run else []
-        named = RunId(run) if RunId(run) in found else found[0] if len(found) == 1 else None
-        if named is None:
-            fits = "fits several Runs" if found else "names no Run of this database"
-            raise UsageError(f"`replay/{run}` {fits}", remedy="`agentctl runs` lists them")
-        bodies = (event.body for event in store.events(named))
+    def of(cls, store: EventStore, run: RunId) -> ReplayGateway:
+        """The turns of a stored Run."""
+        bodies = (event.body for event in store.events(run))
         return cls({body.turn: body for body in bodies if isinstance(body, ModelTurnRecorded)})
 
     async def propose(

@@ -15,10 +15,10 @@ from engine.commands.options import run_argument, store_options
 def context_command(run: str, turn: int | None, attempt: int | None, db: str | None, as_json: bool) -> int:
     """Print what the model was sent at a turn of RUN, made again from the log, and what was left out and why."""
     from engine.bootstrap import on_the_wire
-    from engine.commands.given import run_of
     from engine.commands.reading import opened, read_run
     from engine.report.forms import dumps
     from engine.report.sent import sent_json, sent_lines
+    from engine.runtime.naming import run_of
     from engine.runtime.sent import sent
 
     with opened(db) as store:

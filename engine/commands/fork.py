@@ -48,13 +48,14 @@ def fork_command(
     was under way is of unknown outcome unless RUN learned it later. `agentctl log` shows the numbers of events.
     """
     from engine.bootstrap import open_runtime
-    from engine.commands.given import call_of, run_of
+    from engine.commands.given import call_of
     from engine.commands.identity import who_acts
     from engine.commands.project import this_project
     from engine.commands.reading import db_option
     from engine.report.forms import dumps
     from engine.report.waiting import Ways
     from engine.runtime.forking import Fork
+    from engine.runtime.naming import run_of
 
     project = this_project()
     by = who_acts(project, identity, roles)

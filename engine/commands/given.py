@@ -1,4 +1,4 @@
-"""Owns the reading of what is typed: `k=v` by declared type, who acts, a Run by its prefix."""
+"""Owns the reading of what is typed: `k=v` by declared type, who acts, a call by its name."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from engine.domain.actors import Actor, Principal
 from engine.domain.canonical import Json, JsonObject, NotJson, parse_json
 from engine.domain.diagnostics import did_you_mean, suggest
 from engine.domain.errors import UsageError
-from engine.domain.ids import CallId, RunId
+from engine.domain.ids import CallId
 from engine.domain.policy import Policy
 from engine.domain.types import TypeName, ValueType
 from engine.policy.documents.project import LocalPart
-from engine.ports import EventStore
 
 _AS_JSON = {TypeName.BOOL, TypeName.INT, TypeName.LIST, TypeName.RECORD, TypeName.ARGV}
 _EXAMPLES = {TypeName.BOOL: "true", TypeName.INT: "42", TypeName.RECORD: '{"a": 1}'}
@@ -115,19 +114,6 @@ def grants_of(policy: Policy, given: Sequence[str]) -> dict[str, list[JsonObject
         parts = [part for part in params.split(",") if part.strip()]
         found.setdefault(name, []).append(typed(pairs(parts, "--grant"), capability.params, "--grant"))
     return found
-
-
-def run_of(store: EventStore, prefix: str) -> RunId:
-    """The Run whose id is `prefix` or starts with it. Raises UsageError for none and for several."""
-    found = store.resolve(prefix) if prefix else []
-    if RunId(prefix) in found:
-        return RunId(prefix)
-    if not found:
-        raise UsageError(f"there is no Run `{prefix}`", remedy="`agentctl runs` lists them")
-    if len(found) > 1:
-        listed = ", ".join(found[:3]) + (", …" if len(found) > 3 else "")
-        raise UsageError(f"`{prefix}` fits several Runs: {listed}", remedy="give more of the id")
-    return found[0]
 
 
 def call_of(text: str) -> CallId:

@@ -20,10 +20,10 @@ from engine.commands.options import run_argument
 @click.option("--db", metavar="URL", help="Database: a path or a URL. Default: `db` of agentctl.yaml.")
 def graph_command(run: str, form: str, db: str | None) -> int:
     """Print the dependencies between inputs, facts, calls and outputs of RUN as Mermaid or DOT."""
-    from engine.commands.given import run_of
     from engine.commands.reading import opened
     from engine.report.lineage import dot, mermaid
     from engine.runtime.lineage import Lineage
+    from engine.runtime.naming import run_of
 
     with opened(db) as store:
         lineage = Lineage(store, run_of(store, run))

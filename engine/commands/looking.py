@@ -101,9 +101,9 @@ def looked_at(policy: str | None, wanted: Wanted) -> Iterator[Look]:
 def _recorded(wanted: Wanted) -> Iterator[Look]:
     from datetime import UTC, datetime
 
-    from engine.commands.given import run_of
     from engine.commands.reading import opened
     from engine.runtime.library import PolicyLibrary
+    from engine.runtime.naming import run_of
     from engine.runtime.standpoint import recorded
 
     with opened(wanted.db) as store:

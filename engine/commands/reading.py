@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.commands.given import run_of
 from engine.commands.project import this_project
 from engine.domain import events as e
 from engine.domain.errors import AgentctlError
@@ -15,6 +14,7 @@ from engine.domain.policy import Budgets, Policy
 from engine.domain.state import RunState
 from engine.policy import budgets
 from engine.ports import EventStore
+from engine.runtime.naming import run_of
 
 if TYPE_CHECKING:
     from engine.runtime.library import PolicyLibrary

@@ -24,10 +24,10 @@ def replay_command(run: str, db: str | None, as_json: bool) -> int:
     Answers of models, tools and people are those of the log; nothing is sent. Exits 1 where a recorded decision
     would be another one now. `--model replay/RUN` plays the recorded responses in a new Run instead.
     """
-    from engine.commands.given import run_of
     from engine.commands.reading import opened
     from engine.report.forms import dumps
     from engine.runtime.library import PolicyLibrary
+    from engine.runtime.naming import run_of
     from engine.runtime.replay import replay
 
     with opened(db) as store:

@@ -45,11 +45,11 @@ def set_command(
 ) -> int:
     """Record that source NAME is in STATE: tools of a source that is not usable are refused at once."""
     from engine.bootstrap import open_runtime
-    from engine.commands.given import run_of
     from engine.commands.identity import who_acts
     from engine.commands.project import this_project
     from engine.domain.errors import UsageError
     from engine.report.forms import dumps
+    from engine.runtime.naming import run_of
 
     if (run is None) != everywhere:
         raise UsageError("which Runs are meant?", remedy="give one of `--run RUN` and `--all`")

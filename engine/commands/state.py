@@ -55,10 +55,10 @@ def set_command(
 ) -> int:
     """Say what SLICE of RUN holds now. `K=V` changes single fields; the Host gives the version."""
     from engine.bootstrap import open_runtime
-    from engine.commands.given import run_of
     from engine.commands.project import this_project
     from engine.domain.actors import Actor
     from engine.report.forms import dumps
+    from engine.runtime.naming import run_of
 
     by = Actor(type="application", id=identity, issuer="local")
     with open_runtime(db, project=this_project(), create=False) as runtime:

@@ -14,11 +14,12 @@ from engine.commands.options import run_argument, store_options
 @store_options
 def trace_command(run: str, call: str, arg: str | None, db: str | None, as_json: bool) -> int:
     """Print where the arguments of CALL occur in the records of RUN, back to receipts and inputs."""
-    from engine.commands.given import call_of, run_of
+    from engine.commands.given import call_of
     from engine.commands.reading import opened
     from engine.report.forms import dumps
     from engine.report.lineage import chain_json, chain_lines
     from engine.runtime.lineage import Lineage
+    from engine.runtime.naming import run_of
 
     with opened(db) as store:
         lineage = Lineage(store, run_of(store, run))

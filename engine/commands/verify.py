@@ -37,10 +37,10 @@ def verify_command(
     run: str, file: str | None, witness: str | None, secrets: bool, db: str | None, as_json: bool
 ) -> int:
     """Check that nobody changed a log. Prints the head: kept elsewhere, it is a witness for later."""
-    from engine.commands.given import run_of
     from engine.commands.reading import opened
     from engine.report.forms import dumps
     from engine.runtime.audit import verify
+    from engine.runtime.naming import run_of
 
     with opened(db) as store:
         named = run_of(store, run)

@@ -225,3 +225,25 @@ def test_resume_goes_on_with_the_recorded_model_or_with_another(notes: Path, age
     assert said.code == 0
     turns = agentctl("log", run, "--kind", "ModelAttemptStarted", "--json").lines
     assert {turn["model"] for turn in turns} == {"anthropic/claude-sonnet-4-5-20250929", NOTES_DEMO[1]}
+
+
+def test_the_newest_run_is_called_last_wherever_a_run_is_named(notes: Path, agentctl: Ask) -> None:
+    first = agentctl("run", NOTES, "When was it built?", *NOTES_DEMO).run
+    second = agentctl("run", NOTES, "When was it built?", "--model", script(notes, ASKS)).run
+    assert agentctl("reply", "last", "The one on the point").code == 0
+    for words in (("show",), ("log",), ("outputs",), ("verify",), ("replay",), ("grants",), ("context",)):
+        said = agentctl(*words, "last")
+        assert said.code == 0
+        assert first not in said.out
+    assert agentctl("trace", "last", "3.1").code == agentctl("contract", "--run", "last").code == 0
+    assert agentctl("show", "last").run == second
+    played = agentctl("run", NOTES, "Again?", "--model", "replay/last")
+    (started,) = agentctl("log", played.run, "--kind", "RunStarted", "--json").lines
+    assert started["model"] == f"replay/{second}"
+
+
+def test_there_is_no_last_run_in_an_empty_database(notes: Path, agentctl: Ask) -> None:
+    assert agentctl("run", NOTES, "q", "--model", "replay/last").code == 2
+    said = agentctl("show", "last")
+    assert said.code == 2
+    assert "there is no last Run: this database holds none" in said.err
