@@ -424,13 +424,13 @@ class Bench:
 
         return signals.set_source(self.store, self.clock, self.run, ME, name, state, "")
 
-    def load(self, policy: str, *, drain: bool = False) -> None:
+    def load(self, policy: str, *, drain: bool = False, tools: str = TOOLS) -> None:
         """A newer version of the policy becomes known to the Run."""
         from engine.domain import events as e
         from engine.runtime import signals
         from engine.runtime.library import bundle_text
 
-        newer = compiled(policy)
+        newer = compiled(policy, tools)
         self.newer.append(newer)
         bundle = self.store.put_blob(bundle_text(newer))
         body = e.PolicyLoaded(

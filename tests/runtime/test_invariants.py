@@ -20,7 +20,18 @@ from engine.domain.policy import Kind
 from engine.lifecycle.fold import fold
 from engine.ports import AttemptFailed
 from engine.runtime import signals
-from tests.runtime.bench import LEAD, OTHER_LEAD, POLICY, Bench, Crash, CrashAt, say, with_lines
+from tests.runtime.bench import (
+    LEAD,
+    OTHER_LEAD,
+    POLICY,
+    TOOLS,
+    Bench,
+    Crash,
+    CrashAt,
+    Shop,
+    say,
+    with_lines,
+)
 
 BUDGETS = (
     '{turns: 40, cost_usd: "1.00", wall_time: 9h, calls: {total: 90, per_tool: {get_stock: 6, book_room: 5}},'
@@ -61,6 +72,9 @@ response = st.lists(call, max_size=4)
 class Lives(RuleBasedStateMachine):
     """One Run, whatever happens to it."""
 
+    policy, tools, shop = BASE, TOOLS, Shop
+    writes: tuple[str, ...] = ("book_room", "set_price", "reserve", "send_letter", "wipe_cache")
+
     @initialize()
     def begin(self) -> None:
         self.next: list[list[Any]] = []
@@ -68,8 +82,10 @@ class Lives(RuleBasedStateMachine):
         self.denied: dict[str, int] = {}
         self.final: dict[Any, str] = {}
         self.failing: set[str] = set()
-        self.bench = Bench(*[self._answer] * 60, policy=BASE, check_fold=False)
-        for tool in ("book_room", "set_price", "reserve", "send_letter", "wipe_cache"):
+        self.bench = Bench(
+            *[self._answer] * 60, policy=self.policy, tools=self.tools, shop=self.shop(), check_fold=False
+        )
+        for tool in self.writes:
             self.bench.shop.special[tool] = self._counted(tool)
 
     def _answer(self, request: Any) -> Any:
