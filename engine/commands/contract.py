@@ -9,7 +9,14 @@ from engine.commands.looking import Wanted, looking_options
 
 @click.command("contract")
 @click.argument("policy", metavar="[POLICY]", required=False)
-@click.option("--names", is_flag=True, help="One line for each tool, and why the others are absent.")
+@click.option(
+    "--names",
+    "form",
+    flag_value="names",
+    default="names",
+    help="A line for each tool, and why the others are absent: the default.",
+)
+@click.option("--tools", "form", flag_value="tools", help="The array of functions as it is sent, as JSON.")
 @click.option(
     "--explain-changes",
     "changes",
@@ -18,8 +25,8 @@ from engine.commands.looking import Wanted, looking_options
 )
 @looking_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: digest, tools, absent tools, tokens.")
-def contract_command(policy: str | None, names: bool, changes: bool, wanted: Wanted, as_json: bool) -> int:
-    """Print tools[] as the model would get it: an array of functions, in the order in which it is sent.
+def contract_command(policy: str | None, form: str, changes: bool, wanted: Wanted, as_json: bool) -> int:
+    """Print which tools the model would get, in the order in which they are sent, and why it would not get others.
 
     POLICY is a file, or the id of a policy under `policies`. With --run, the Run's own policy and facts are taken.
     """
@@ -36,8 +43,8 @@ def contract_command(policy: str | None, names: bool, changes: bool, wanted: Wan
             click.echo(dumps(report.contract_json(whole, moved)))
         elif moved is not None:
             click.echo("\n".join(report.changes_lines(whole, moved)))
-        elif names:
-            click.echo("\n".join(report.names_lines(whole)))
-        else:
+        elif form == "tools":
             click.echo(report.tools_text(made))
+        else:
+            click.echo("\n".join(report.names_lines(whole)))
     return 0

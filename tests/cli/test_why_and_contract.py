@@ -76,13 +76,13 @@ def test_why_names_the_deciding_rules_and_the_facts_they_read(
 def test_contract_says_what_is_shown_and_why_the_rest_is_not(
     agents: Path, agentctl: Ask, golden: Golden, name: str, policy: str, facts: str
 ) -> None:
-    said = agentctl("contract", policy, "--facts", facts, "--names")
+    said = agentctl("contract", policy, "--facts", facts)
     assert said.code == 0, said.err
     golden(RECORDED / f"contract_{name}.txt", plain(said.out))
 
 
 def test_the_contract_is_the_array_of_functions_that_is_sent(agents: Path, agentctl: Ask) -> None:
-    tools = agentctl("contract", RETAIL, "--facts", "kiosk-held.yaml").json
+    tools = agentctl("contract", RETAIL, "--facts", "kiosk-held.yaml", "--tools").json
     (order,) = [tool["function"] for tool in tools if tool["function"]["name"] == "place_order"]
     assert order["parameters"] == {
         "type": "object",
@@ -136,10 +136,10 @@ def test_options_state_facts_without_a_file_and_over_it(agents: Path, agentctl: 
         "--state", "cart.id=c1", "--state", "cart.version=1",
         "--state", 'cart.items=[{"sku": "a", "quantity": 1, "unit_minor": 5}]',
     )  # fmt: skip
-    assert "reserve_inventory" in agentctl("contract", RETAIL, *stated, "--names").out
-    hidden = agentctl("contract", RETAIL, "--facts", "kiosk.yaml", "--source", "stock=unavailable", "--names")
+    assert "reserve_inventory" in agentctl("contract", RETAIL, *stated).out
+    hidden = agentctl("contract", RETAIL, "--facts", "kiosk.yaml", "--source", "stock=unavailable")
     assert "reserve_inventory      source `stock` is unavailable" in hidden.out
-    denied = agentctl("contract", RETAIL, "--facts", "kiosk.yaml", "--attr", "suspended=true", "--names")
+    denied = agentctl("contract", RETAIL, "--facts", "kiosk.yaml", "--attr", "suspended=true")
     assert "reserve_inventory      deny `suspended-shoppers`" in denied.out
 
 
