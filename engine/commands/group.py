@@ -15,7 +15,7 @@ from engine.domain.errors import UsageError
 
 
 class Commands(click.Group):
-    """A group whose commands are modules with a click command `command`, imported when they are named."""
+    """A group whose commands are modules, each with the function `NAME_command`, imported when they are named."""
 
     def __init__(self, *args: Any, modules: Mapping[str, str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

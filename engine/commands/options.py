@@ -68,5 +68,5 @@ def drive_options(function: F) -> F:
 
 
 def run_argument(function: F) -> F:
-    """A Run, by any unambiguous prefix of its id."""
+    """A Run: its id, an unambiguous prefix of it, or `last`."""
     return click.argument("run", metavar="RUN")(function)
