@@ -244,6 +244,7 @@ def test_an_idempotency_key_is_made_of_host_facts_and_typed_arguments():
     args = {"cart_id": "c1", "total": 1, "note": "a"}
     key = idempotency_key(ORDER, state.run, CallId(1, 1), args, facts)
     assert key == idempotency_key(ORDER, state.run, CallId(2, 1), {**args, "note": "b"}, facts)
+    assert key != idempotency_key(ORDER, state.run, CallId(1, 1), {**args, "cart_id": "c2"}, facts)
     cart(state, 2, version=4)
     assert key != idempotency_key(ORDER, state.run, CallId(1, 1), args, FactsView([policy], state).at(NOW)[0])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 from engine.domain.errors import Refused, UsageError
 from engine.domain.events import ApprovalGiven
 from engine.domain.ids import CallId
+from engine.lifecycle.standing import active
+from engine.runtime import signals
 from engine.runtime.approvals import Approval
 from tests.durable.shop import COPIES, asking, letter, letters, load, person, post_room
 from tests.runtime.bench import LEAD, ME, OTHER_LEAD, Bench, compiled, final, one_result_per_proposal, say
@@ -285,6 +288,17 @@ def test_a_standing_approval_ends_by_time(milliseconds: int, stands: bool):
     assert (bench.status == "completed") is stands
 
 
+def test_a_standing_approval_that_ran_out_covers_nothing_before_its_end_is_recorded():
+    bench = letters(say(letter()), say(letter()), final(), approval=STANDING)
+    bench.drive()
+    approve(bench, FIRST, standing=True)
+    (standing,) = bench.state.standing.values()
+    assert standing.expires_at is not None
+    assert active(standing, standing.expires_at)
+    assert not active(standing, standing.expires_at + timedelta(milliseconds=1))
+    assert not active(replace(standing, calls_left=0), bench.clock.now())
+
+
 def test_a_rule_that_allows_no_standing_approval_gives_none():
     bench = letters(say(letter()), final(), approval="by: {roles: [lead]}, expires: 90s")
     bench.drive()
@@ -452,6 +466,35 @@ def test_an_approved_call_under_a_tightened_policy_waits_for_the_second_person()
     bench.drive()
     assert bench.shop.ledger == ["letter ann x1"]
     assert bench.call(1, 1).approved_by == "lead1, lead2"
+
+
+def test_one_person_who_said_yes_twice_is_not_two_of_the_people_that_a_newer_policy_wants():
+    bench = letters(say(letter()), final(), approval="by: {roles: [lead]}, expires: 90s, quorum: 2")
+    bench.drive()
+    for by in (LEAD, LEAD, OTHER_LEAD):
+        bench.approve(1, 1, by)
+
+    newer = asking("by: {roles: [lead]}, expires: 90s, quorum: 3").replace("version: 1", "version: 2")
+    load(bench, compiled(newer, COPIES))
+    bench.drive()
+    assert bench.shop.ledger == []
+    assert bench.status == "awaiting_approval"
+
+
+def test_a_yes_to_a_request_that_names_another_call_lets_nothing_run():
+    """Whoever writes a request into the log: what was agreed to is compared with what would run."""
+    bench = letters(say(letter()), final(), approval="by: {roles: [lead]}, expires: 90s")
+    bench.drive()
+    (asked,) = bench.of_kind("ApprovalRequested")
+    forged = asked.body.model_copy(update={"digest": "0" * 64})
+    signals.append(bench.store, bench.clock, bench.run, ME, lambda state: [forged])
+    bench.approve(1, 1)
+    bench.drive()
+    assert bench.shop.ledger == []
+    assert bench.status == "awaiting_approval"
+    bench.approve(1, 1)
+    bench.drive()
+    assert bench.shop.ledger == ["letter ann x1"]
 
 
 def test_a_call_that_the_newer_policy_denies_is_not_executed_whoever_approved_it():

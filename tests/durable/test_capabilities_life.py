@@ -57,15 +57,15 @@ def test_a_revoked_grant_is_gone_at_once_and_its_evidence_with_it():
 
 
 def test_a_revocation_fences_what_is_left_of_the_response():
-    bench = Bench(say(DOCS), say(READ, SEARCH), final(), policy=REVOKING)
+    bench = Bench(say(DOCS), say(("book_room", {"room": 1}), SEARCH, READ), final(), policy=REVOKING)
 
-    async def get_stock(sku: int) -> object:
+    async def book_room(room: int) -> object:
         bench.runtime().revoke(bench.run, "G1", by=LEAD)
-        return {"left": 1, "level": "L1"}
+        return {"booking": "B1"}
 
-    bench.shop.special["get_stock"] = get_stock
+    bench.shop.special["book_room"] = book_room
     bench.drive()
-    assert bench.outcomes(2)[0] == "confirmed"
+    assert bench.outcomes(2) == ["confirmed", "fenced", "fenced"]
     assert bench.state.grants["G1"].ended == "revoked"
 
 

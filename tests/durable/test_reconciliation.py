@@ -321,6 +321,19 @@ def test_a_probe_that_cannot_tell_is_asked_again_later_and_later_and_then_no_mor
     assert bench.status == "awaiting_reconciliation"
 
 
+def test_a_probe_whose_answer_lacks_what_it_is_asked_for_confirms_nothing():
+    bench = Bench(say(ROOM), final())
+    failing(bench, "book_room", 1, RuntimeError("line dead"))
+
+    async def vague(key: str) -> object:
+        return {}
+
+    bench.shop.special["find_booking"] = vague
+    bench.drive()
+    assert bench.outcome(1, 1) == "unknown"
+    assert bench.status == "awaiting_reconciliation"
+
+
 def test_an_operator_wins_over_a_probe_that_is_under_way():
     bench = Bench(say(ROOM), final())
     failing(bench, "book_room", 1, RuntimeError("line dead"))
