@@ -10,7 +10,10 @@ from engine.report.forms import dumps, event_json
 
 
 class JsonLines:
-    """An observer of a Run. A delta is no fact: it has no `event` and no `seq`, and the log does not keep it."""
+    """An observer of a Run; each line of an event names it, so that it can be resumed whatever becomes of the reader.
+
+    A delta is no fact: it has no `event` and no `seq`, and the log does not keep it.
+    """
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
@@ -20,7 +23,7 @@ class JsonLines:
     def __call__(self, event: e.Event, state: RunState) -> None:  # noqa: ARG002 - an observer's signature
         if isinstance(event.body, e.ModelAttemptStarted):
             self._turn, self._attempt = event.body.turn, event.body.attempt
-        self._write(dumps(event_json(event)))
+        self._write(dumps({"run": event.run, **event_json(event)}))
 
     def hear(self, text: str) -> None:
         """Working text of the attempt that is under way."""

@@ -53,6 +53,7 @@ def test_json_lines_are_the_events_and_end_in_one_object(notes: Path, agentctl: 
     *events, last = said.lines
     assert said.code == 0
     assert {"event", "seq", "at", "actor"} <= set(events[0])
+    assert {event["run"] for event in events} == {last["run"]}, "known before the end, should it never come"
     assert [event["seq"] for event in events] == list(range(events[0]["seq"], events[-1]["seq"] + 1))
     assert (last["status"], last["turns"], last["exit_code"]) == ("completed", 3, 0)
     assert last["outputs"]["answer"]["text"].startswith("The lighthouse on the point was built in 1871")
