@@ -187,7 +187,9 @@ def normalised(value: Value) -> str:
         return ""
     if isinstance(value, datetime):
         return timestamp(value)
-    if isinstance(value, int | Decimal):
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, Decimal):
         return _number(str(value))
     if isinstance(value, float):
         return _number(repr(value))
