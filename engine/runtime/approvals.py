@@ -21,7 +21,7 @@ from engine.lifecycle.acts import capability_of
 from engine.lifecycle.standing import lasting, may_stand
 from engine.policy import eligibility
 from engine.policy.amendment import amended, amendment, not_declared
-from engine.ports import Clock, EventStore
+from engine.ports import Clock, EventStore, Secrets
 from engine.runtime.attempts import no_such_call, record_attempt
 from engine.runtime.journal import Journal
 from engine.runtime.library import PolicyLibrary
@@ -50,10 +50,12 @@ def approve(
     call: CallId | str,
     by: Actor,
     decision: Approval,
+    *,
+    secrets: Secrets | None = None,
 ) -> RunState:
     """Records one person's yes. Raises Refused (with the attempt recorded), UsageError for an unknown call or
     for edits that do not fit the tool."""
-    journal = Journal(store, run, clock)
+    journal = Journal(store, run, clock, secrets=secrets)
     while True:
         state = journal.load()
         held = _held(journal, state, call, by, "approve")
@@ -130,14 +132,21 @@ def _amendment(
 
 
 def refuse(
-    store: EventStore, clock: Clock, run: RunId, call: CallId | str, by: Actor, because: str
+    store: EventStore,
+    clock: Clock,
+    run: RunId,
+    call: CallId | str,
+    by: Actor,
+    because: str,
+    *,
+    secrets: Secrets | None = None,
 ) -> RunState:
     """Records a no; the call is not executed, whatever approvals it has. Said twice, it is the same no.
 
     A call that nobody was asked about can be refused too, until it starts. Raises Refused, and UsageError for an
     unknown call.
     """
-    journal = Journal(store, run, clock)
+    journal = Journal(store, run, clock, secrets=secrets)
     while True:
         state = journal.load()
         if _refused_before(state, call):

@@ -10,7 +10,7 @@ from engine.domain.errors import Refused, UsageError
 from engine.domain.ids import RunId
 from engine.domain.state import RunState
 from engine.policy.eligibility import is_requester
-from engine.ports import Clock, EventStore
+from engine.ports import Clock, EventStore, Secrets
 from engine.runtime.attempts import record_attempt
 from engine.runtime.journal import Journal
 from engine.runtime.library import PolicyLibrary
@@ -24,12 +24,14 @@ def revoke(
     grant: str,
     by: Actor,
     because: str,
+    *,
+    secrets: Secrets | None = None,
 ) -> RunState:
     """Ends a grant (`G1`), a standing approval (`S1`) or an endorsement (`V1`). Said twice, it is the same.
 
     Raises Refused, with the attempt recorded, for who may not; UsageError for a name that the Run does not have.
     """
-    journal = Journal(store, run, clock)
+    journal = Journal(store, run, clock, secrets=secrets)
     while True:
         state = journal.load()
         if state.ending is not None:

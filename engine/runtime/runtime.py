@@ -36,7 +36,7 @@ from engine.runtime.forking import Fork, Forked
 from engine.runtime.journal import Observer
 from engine.runtime.library import PolicyLibrary
 from engine.runtime.loading import Loading, OverlayText
-from engine.runtime.masking import masked_object
+from engine.runtime.masking import masked, masked_object
 from engine.runtime.reconcile import Finding
 from engine.runtime.start import Beginning, check_engine, check_prices, start_run
 
@@ -203,7 +203,8 @@ class Runtime:
 
     def reply(self, run: RunId, text: str, *, by: Actor) -> RunState:
         """One more user input; the result of the open question, if there is one."""
-        return signals.reply(self._parts.store, self._parts.clock, run, by, self._masked(text))
+        parts = self._parts
+        return signals.reply(parts.store, parts.clock, run, by, text, secrets=parts.secrets)
 
     def update_state(
         self,
@@ -218,24 +219,28 @@ class Runtime:
         parts = self._parts
         given = dict(value) if parts.secrets is None else masked_object(value, parts.secrets)
         return signals.update_state(
-            parts.store, self._library, parts.clock, run, by, name, given, expected_version
-        )
+            parts.store, self._library, parts.clock, run, by, name, given, expected_version,
+            secrets=parts.secrets,
+        )  # fmt: skip
 
     def cancel(self, run: RunId, *, by: Actor, because: str = "") -> RunState:
-        return signals.cancel(self._parts.store, self._parts.clock, run, by, self._masked(because))
+        parts = self._parts
+        return signals.cancel(parts.store, parts.clock, run, by, because, secrets=parts.secrets)
 
     def approve(
         self, run: RunId, call: CallId | str, *, by: Actor, decision: approvals.Approval | None = None
     ) -> RunState:
         """One person's yes to the stored call. Raises Refused if that person or that call is not eligible."""
-        said = decision or approvals.Approval()
-        if self._parts.secrets is not None:
-            edits = None if said.edits is None else masked_object(said.edits, self._parts.secrets)
-            said = replace(said, edits=edits, because=self._masked(said.because))
-        return approvals.approve(self._parts.store, self._parts.clock, self._library, run, call, by, said)
+        said, parts = decision or approvals.Approval(), self._parts
+        if parts.secrets is not None and said.edits is not None:
+            said = replace(said, edits=masked_object(said.edits, parts.secrets))
+        return approvals.approve(
+            parts.store, parts.clock, self._library, run, call, by, said, secrets=parts.secrets
+        )
 
     def refuse(self, run: RunId, call: CallId | str, *, by: Actor, because: str = "") -> RunState:
-        return approvals.refuse(self._parts.store, self._parts.clock, run, call, by, self._masked(because))
+        parts = self._parts
+        return approvals.refuse(parts.store, parts.clock, run, call, by, because, secrets=parts.secrets)
 
     def reconcile(self, run: RunId, call: CallId | str, *, by: Actor, finding: Finding) -> RunState:
         """An operator's word about a call of unknown outcome. Raises Refused where the outcome is not in doubt."""
@@ -256,8 +261,10 @@ class Runtime:
 
     def revoke(self, run: RunId, grant: str, *, by: Actor, because: str = "") -> RunState:
         """Takes back a grant, a standing approval or an endorsement, at once. Raises Refused for who may not."""
-        parts, said = self._parts, self._masked(because)
-        return revoking.revoke(parts.store, parts.clock, self._library, run, grant, by, said)
+        parts = self._parts
+        return revoking.revoke(
+            parts.store, parts.clock, self._library, run, grant, by, because, secrets=parts.secrets
+        )
 
     def set_source(
         self, run: RunId, source: str, state: SourceState, *, by: Actor, because: str = ""
@@ -266,8 +273,10 @@ class Runtime:
         if not self.has_source(run, source):
             known = ", ".join(self._library.policy(self.state(run).bundle).sources) or "none"
             raise UsageError(f"Run `{run}` has no source `{source}`", remedy=f"its sources are: {known}")
-        parts, said = self._parts, self._masked(because)
-        return signals.set_source(parts.store, parts.clock, run, by, source, state, said)
+        parts = self._parts
+        return signals.set_source(
+            parts.store, parts.clock, run, by, source, state, because, secrets=parts.secrets
+        )
 
     def has_source(self, run: RunId, source: str) -> bool:
         return source in self._library.policy(self.state(run).bundle).sources
@@ -287,10 +296,11 @@ class Runtime:
 
     def fork(self, run: RunId, wanted: Fork, *, by: Actor) -> Forked:
         """A new Run from a prefix of this one; effects are never repeated. Raises UsageError."""
-        return forking.fork(self._parts.store, self._library, self._parts.clock, run, wanted, by)
-
-    def _masked(self, text: str) -> str:
-        return text if self._parts.secrets is None else self._parts.secrets.mask(text)
+        parts = self._parts
+        if parts.secrets is not None:
+            answers = {call: masked(value, parts.secrets) for call, value in wanted.replace.items()}
+            wanted = replace(wanted, replace=answers)
+        return forking.fork(parts.store, self._library, parts.clock, run, wanted, by)
 
     # --- what can be read -----------------------------------------------------------------------------------
 

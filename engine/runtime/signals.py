@@ -12,21 +12,22 @@ from engine.domain.errors import Conflict, Refused, UsageError
 from engine.domain.ids import RunId
 from engine.domain.policy import Policy
 from engine.domain.state import RunState
-from engine.ports import Clock, EventStore
+from engine.ports import Clock, EventStore, Secrets
 from engine.runtime.journal import Journal
 from engine.runtime.library import PolicyLibrary
-from engine.runtime.start import check_fields
-from engine.runtime.start import check_input
+from engine.runtime.start import check_fields, check_input
 
 Say = Callable[[RunState], list[e.Body]]
 
 
-def append(store: EventStore, clock: Clock, run: RunId, actor: Actor, say: Say) -> RunState:
+def append(
+    store: EventStore, clock: Clock, run: RunId, actor: Actor, say: Say, *, secrets: Secrets | None = None
+) -> RunState:
     """Appends what `say` makes of the folded state; asks again when the log moved meanwhile.
 
     `say` raises Refused or UsageError where the state does not allow it.
     """
-    journal = Journal(store, run, clock)
+    journal = Journal(store, run, clock, secrets=secrets)
     while True:
         journal.load()
         bodies = say(journal.state)
@@ -36,7 +37,9 @@ def append(store: EventStore, clock: Clock, run: RunId, actor: Actor, say: Say) 
             return journal.state
 
 
-def reply(store: EventStore, clock: Clock, run: RunId, actor: Actor, text: str) -> RunState:
+def reply(
+    store: EventStore, clock: Clock, run: RunId, actor: Actor, text: str, *, secrets: Secrets | None = None
+) -> RunState:
     """One more user input; the answer to an open question, if one was asked."""
     check_input(text, "reply")
 
@@ -44,17 +47,19 @@ def reply(store: EventStore, clock: Clock, run: RunId, actor: Actor, text: str) 
         _not_over(state, "takes no reply")
         return [e.InputReceived(text=text, answers=state.asked)]
 
-    return append(store, clock, run, actor, say)
+    return append(store, clock, run, actor, say, secrets=secrets)
 
 
-def cancel(store: EventStore, clock: Clock, run: RunId, actor: Actor, because: str) -> RunState:
+def cancel(
+    store: EventStore, clock: Clock, run: RunId, actor: Actor, because: str, *, secrets: Secrets | None = None
+) -> RunState:
     """Asks for the end. Asked twice, it is the same cancel."""
 
     def say(state: RunState) -> list[e.Body]:
         _not_over(state, "cannot be cancelled")
         return [] if state.cancel_requested is not None else [e.CancelRequested(because=because)]
 
-    return append(store, clock, run, actor, say)
+    return append(store, clock, run, actor, say, secrets=secrets)
 
 
 def set_source(
@@ -65,6 +70,8 @@ def set_source(
     source: str,
     state_name: e.SourceState,
     because: str,
+    *,
+    secrets: Secrets | None = None,
 ) -> RunState:
     """A source became available, degraded, unavailable or unauthorized: a permission event."""
 
@@ -74,7 +81,7 @@ def set_source(
             return []
         return [e.SourceStateChanged(source=source, state=state_name, because=because)]
 
-    return append(store, clock, run, actor, say)
+    return append(store, clock, run, actor, say, secrets=secrets)
 
 
 def update_state(
@@ -86,6 +93,8 @@ def update_state(
     name: str,
     value: Mapping[str, Json],
     expected_version: int | None = None,
+    *,
+    secrets: Secrets | None = None,
 ) -> RunState:
     """The application says what a slice holds now. The Host gives the version; an equal value keeps it.
 
@@ -98,7 +107,7 @@ def update_state(
         policy = library.policy(state.bundle)
         return [state_update(policy, state, name, value, actor, expected_version)]
 
-    return append(store, clock, run, actor, say)
+    return append(store, clock, run, actor, say, secrets=secrets)
 
 
 def state_update(

@@ -137,7 +137,7 @@ def test_what_people_and_models_write_is_masked_too() -> None:
     asyncio.run(tried.runtime.drive(tried.run, on_text=heard.append))
     assert clean(tried)
     assert tried.state.inputs[0][1] == "the key is [secret crm], order apples"
-    assert heard == ["I use [secret crm].", "again [secret crm]"]
+    assert "".join(heard) == "I use [secret crm].again [secret crm]"
 
 
 def test_a_failed_attempt_does_not_repeat_a_secret() -> None:
