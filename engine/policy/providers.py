@@ -1,7 +1,14 @@
 """Owns what providers accept of a contract, as data: tool names, how many tools, and which parts of JSON Schema.
 
-From the providers' own documents, as of 2026; a provider that is not listed is taken to be as strict as the
-strictest. A contract is sent under wire names that all of them accept, so a name here is a note, never an error.
+As far as known; not checked against a live provider. Read in what providers publish: names and lengths of Bedrock
+(Converse, ToolSpecification) and Gemini (FunctionDeclaration; older Vertex AI pages say at most 64 declarations). Read
+in errors that others reported: names and 128 tools of OpenAI (zed-industries/zed#32946), 128 characters of Anthropic
+(anthropics/claude-code#96152), `additionalProperties` and `const` refused by Gemini (felinics/Memoh#620,
+zed-industries/zed#44875), 1024 characters of a description at OpenAI until spring 2025 (run-llama/llama_index#18784:
+no longer), nesting (of strict schemas, which are not asked for). From memory alone: Mistral, Cohere, Groq, Ollama, and
+what Bedrock passes over. A provider that is not listed is taken to be as strict as the strictest.
+
+A contract is sent under wire names that all of them accept: a name that does not fit is mapped, not refused.
 """
 
 from __future__ import annotations
@@ -26,10 +33,15 @@ class Provider:
     depth: int | None = None
     """Most levels of nested objects; None where none is stated."""
 
+    @property
+    def longest(self) -> int:
+        """Most characters of a name."""
+        return max(length for length in range(1, 257) if self.names.fullmatch("a" * length))
+
 
 _PLAIN: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _LONG: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
-_GOOGLE: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
+_GOOGLE: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
 _BOUNDS: Final = frozenset(
     {"minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems", "pattern"}
 )

@@ -242,3 +242,43 @@ def test_without_the_untrusted_read_there_is_nothing_to_guard() -> None:
         ('    when: "args.room == grant.archive.room"\n', ""),
     ]
     assert "I905" not in {code for code, _ in found(*edits)}
+
+
+# --- I907 provider-limit -----------------------------------------------------------------------------------
+
+
+def many(count: int, model: str = "openai/gpt-5-mini-2025-08-07") -> list[tuple[str, str]]:
+    """A reader who may be offered `count` more reads."""
+    names = [f"shelf_{number}" for number in range(count)]
+    tools = "".join(
+        f'  {name}: {{kind: read, source: shelf, handler: "python:a:b", description: "One shelf.", params: {{}}}}\n'
+        for name in names
+    )
+    files = base(
+        ("tools: [find_books, read_page]", f"tools: [find_books, read_page, {', '.join(names)}]"),
+        ("tools:\n  find_books:", f"tools:\n{tools}  find_books:"),
+        ("openai/gpt-5-mini-2025-08-07", model),
+    )
+    report = lint(["loans.policy.yaml"], files=MemoryFiles(files))
+    return [(each.code, each.message) for each in report.diagnostics if each.code == "I907"]
+
+
+def test_the_tools_of_the_host_count_as_tools() -> None:
+    """0x4m4/hexstrike-ai#29: 150 tools, and the provider took 128."""
+    free = next(count for count in range(100, 129) if many(count))
+    ((_, message),) = many(free)
+    assert message.startswith("a `reader` can be offered 129 tools, ")
+    assert many(free - 1) == []
+
+
+def test_a_provider_without_a_known_limit_takes_any_number() -> None:
+    assert many(140, "anthropic/claude-sonnet-4-5-20250929") == []
+    assert many(140, "nobody/knows-2025-01-01") != []
+
+
+def test_a_name_may_be_longer_where_every_provider_takes_it() -> None:
+    files = {name: text.replace("answer", "answer" + "_x" * 27) for name, text in base().items()}
+    for model, expected in (("openai/gpt-5-mini-2025-08-07", 1), ("anthropic/claude-sonnet-4-5-20250929", 0)):
+        changed = {name: text.replace("openai/gpt-5-mini-2025-08-07", model) for name, text in files.items()}
+        report = lint(["loans.policy.yaml"], files=MemoryFiles(changed))
+        assert len([each for each in report.diagnostics if each.code == "I907"]) == expected
