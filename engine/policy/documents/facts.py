@@ -8,14 +8,14 @@ from pydantic import Field as Key
 
 from engine.policy.documents.base import Part
 from engine.policy.documents.test import Outcome, PersonPart, SourceState
-from engine.policy.documents.values import Ident, Text
+from engine.policy.documents.values import Ident, Text, ToolName
 
 
 class PastCallPart(Part):
     called: ClassVar[str] = "a past call"
     blank_means: ClassVar[frozenset[str]] = frozenset({"result"})
 
-    call: Ident
+    call: ToolName
     args: dict[Ident, Any] = Key(default_factory=dict)
     """Bound ones are filled in from the facts where they are not stated."""
     outcome: Outcome = "confirmed"

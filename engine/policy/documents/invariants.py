@@ -7,7 +7,14 @@ from typing import ClassVar, Literal
 
 from engine.domain.canonical import Json
 from engine.policy.documents.base import Part
-from engine.policy.documents.values import ConditionText, CountFromZero, EffectName, EffectPattern, Id, Ident
+from engine.policy.documents.values import (
+    ConditionText,
+    CountFromZero,
+    EffectName,
+    EffectPattern,
+    Id,
+    ToolName,
+)
 
 
 class UnlessPart(Part):
@@ -25,7 +32,7 @@ class InvariantPart(Part):
 
     id: Id
     never_effect: EffectPattern | None = None
-    never_call: Ident | None = None
+    never_call: ToolName | None = None
     never_unattended: EffectPattern | None = None
     at_most: CountFromZero | None = None
     before: EffectName | None = None

@@ -10,7 +10,7 @@ from pydantic import Field as Key
 from engine.domain.canonical import Json
 from engine.policy.documents.base import Exact, Part
 from engine.policy.documents.policy import GatesPart, RulePart, TokensPart, VisibilityPart
-from engine.policy.documents.values import Count, CountFromZero, Duration, Id, Ident, Money, Text
+from engine.policy.documents.values import Count, CountFromZero, Duration, Id, Money, Text, ToolName
 
 
 class OverlayRulePart(RulePart):
@@ -29,7 +29,7 @@ class OverlayCallsPart(Part):
     called: ClassVar[str] = "calls"
 
     total: Count | None = None
-    per_tool: dict[Ident, CountFromZero] = Key(default_factory=dict)
+    per_tool: dict[ToolName, CountFromZero] = Key(default_factory=dict)
 
 
 class OverlayBudgetsPart(Part):

@@ -24,6 +24,7 @@ from engine.policy.documents.values import (
     Money,
     Temperature,
     Text,
+    ToolName,
 )
 
 Selector: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_*][A-Za-z0-9_:.*-]{0,99}$")]
@@ -203,7 +204,7 @@ class SlicePart(Part):
     placeholders: ClassVar[Mapping[str, Json]] = {"fields": {}}
 
     owner: Literal["app"] = "app"
-    refresh: Ident | None = None
+    refresh: ToolName | None = None
     fields: dict[Ident, FieldPart]
     max_age: Duration | None = None
 
@@ -304,7 +305,7 @@ class CallsPart(Part):
     exact_missing: ClassVar[Mapping[str, Exact]] = {"total": _budget("calls.total", "total: 100")}
 
     total: Count
-    per_tool: dict[Ident, CountFromZero] = Key(default_factory=dict)
+    per_tool: dict[ToolName, CountFromZero] = Key(default_factory=dict)
 
 
 class TokensPart(Part):

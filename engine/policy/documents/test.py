@@ -10,7 +10,7 @@ from pydantic import Field as Key
 
 from engine.domain.canonical import Json
 from engine.policy.documents.base import Part
-from engine.policy.documents.values import Duration, FilePath, Id, Ident, Text
+from engine.policy.documents.values import Duration, FilePath, Id, Ident, Text, ToolName
 
 Outcome: TypeAlias = Literal["confirmed", "failed", "unknown", "not_executed"]
 CallOutcome: TypeAlias = Literal[
@@ -56,7 +56,7 @@ class ProposePart(Part):
     called: ClassVar[str] = "a proposal"
     blank_means: ClassVar[frozenset[str]] = frozenset({"args", "result"})
 
-    call: Ident
+    call: ToolName
     args: Any = None
     """What the model sends: usually a mapping; anything else tests how bad arguments are refused."""
     result: Any = None
@@ -67,7 +67,7 @@ class ProposePart(Part):
 class DecisionPart(Part):
     called: ClassVar[str] = "a decision"
 
-    call: Ident
+    call: ToolName
     by: PersonPart
 
 
@@ -83,8 +83,8 @@ class ExpectedCallPart(Part):
 class ExpectPart(Part):
     called: ClassVar[str] = "expect"
 
-    shows: list[Ident] | None = None
-    hides: list[Ident] | None = None
+    shows: list[ToolName] | None = None
+    hides: list[ToolName] | None = None
     calls: list[ExpectedCallPart] | None = None
     run: RunStatus | None = None
 

@@ -20,6 +20,7 @@ from engine.policy.documents.values import (
     Ident,
     ResultPath,
     Text,
+    ToolName,
 )
 
 PythonHandlerText = Annotated[
@@ -89,7 +90,7 @@ class IdempotencyPart(Part):
 class ReconcilePart(Part):
     called: ClassVar[str] = "reconcile"
 
-    probe: Ident | None = None
+    probe: ToolName | None = None
     args: dict[Ident, FactPath] = Key(default_factory=dict)
     confirms: ConditionText | None = None
     refutes: ConditionText | None = None
@@ -99,7 +100,7 @@ class ReconcilePart(Part):
 class CompensatePart(Part):
     called: ClassVar[str] = "compensate"
 
-    tool: Ident
+    tool: ToolName
     args: dict[Ident, FactPath] = Key(default_factory=dict)
     on: list[Literal["run_failed", "run_cancelled", "run_finished"]] = Key(min_length=1)
 
@@ -149,4 +150,4 @@ class ToolsDocument(Part):
     agentctl: Literal["tools/v1"]
     id: Id
     sources: dict[Ident, SourcePart] = Key(default_factory=dict)
-    tools: dict[Ident, ToolPart]
+    tools: dict[ToolName, ToolPart]

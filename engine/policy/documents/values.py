@@ -67,6 +67,8 @@ Ident: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0
 """A name that conditions can read or a provider can call."""
 Id: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]{0,63}$")]
 """A name that is only cited."""
+ToolName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]{0,63}$")]
+"""The name of a tool; one that a provider would refuse is mapped on the wire, both ways."""
 Text: TypeAlias = Annotated[str, StringConstraints(min_length=1)]
 ConditionText: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
 FilePath: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
