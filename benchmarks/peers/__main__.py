@@ -70,9 +70,9 @@ def main() -> int:
     wanted = [each for each in chosen.only.split(";") if each]
     peers = [peer for peer in PEERS if not wanted or peer.name in wanted]
 
-    print("| peer | versions |\n|---|---|")
+    print("| peer | versions | flushes a turn |\n|---|---|---:|")
     for peer in peers:
-        print(f"| {peer.name} | {versions(chosen.envs, peer)} |", flush=True)
+        print(f"| {peer.name} | {versions(chosen.envs, peer)} | {flushes(chosen.envs, peer)} |", flush=True)
     heads = " | ".join(f"ms a turn at {n:,}" for n in lengths)
     print(f"\n| peer | {heads} | last tenth of {lengths[-1]:,} | bytes a turn | resume ms | floor ms |")
     print("|---|" + "---:|" * (len(lengths) + 4))
@@ -107,10 +107,12 @@ def scaled(found: dict[str, Loop]) -> None:
         print(f"needs 2.6 ms: {2.6 * ours.last / best_peer:.2f} ms")
 
 
-def process(envs: Path, peer: Peer, act: str, what: str, turns: int, folder: Path) -> int:
-    """One process of a peer; its exit code, negative for a signal."""
+def process(
+    envs: Path, peer: Peer, act: str, what: str, turns: int, folder: Path, under: tuple[str, ...] = ()
+) -> int:
+    """One process of a peer, `under` another program; its exit code, negative for a signal."""
     done = subprocess.run(
-        [str((envs / peer.environment / "bin" / "python").absolute()), str(HERE / peer.file),
+        [*under, str((envs / peer.environment / "bin" / "python").absolute()), str(HERE / peer.file),
          act, what, str(turns), str(folder)],
         capture_output=True, text=True, timeout=1800, check=False, cwd=folder,
         env={**os.environ, "OPENAI_API_KEY": "unused", "LANGSMITH_TRACING": "false", "DO_NOT_TRACK": "1"},
@@ -161,6 +163,20 @@ def versions(envs: Path, peer: Peer) -> str:
     python = str(envs / peer.environment / "bin" / "python")
     done = subprocess.run([python, "-c", code, *peer.packages], capture_output=True, text=True, check=False)
     return done.stdout.strip() or "a checkout"
+
+
+def flushes(envs: Path, peer: Peer, turns: int = 100) -> str:
+    """How often a turn waits for the disk, counted by strace where there is one."""
+    if shutil.which("strace") is None:
+        return "-"
+    counts = []
+    for length in (10, 10 + turns):
+        with tempfile.TemporaryDirectory() as name:
+            trace = Path(name) / "trace"
+            under = ("strace", "-f", "-qq", "-e", "trace=fsync,fdatasync", "-o", str(trace))
+            process(envs, peer, "start", "loop", length, Path(name), under)
+            counts.append(trace.read_text().count("sync("))
+    return f"{(counts[1] - counts[0]) / turns:.1f}"
 
 
 def kept_on_disk(folder: Path) -> int:
