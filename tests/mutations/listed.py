@@ -260,8 +260,8 @@ GATES = (
     Mutation(
         "effects are undone in reverse order",
         "engine/lifecycle/settle.py",
-        "return [call for call in reversed(found) if _still_there(state, call, now)]",
-        "return [call for call in found if _still_there(state, call, now)]",
+        "    for id_ in reversed(state.to_undo):\n",
+        "    for id_ in tuple(state.to_undo):\n",
         (f"{_ENDINGS}::test_effects_are_undone_in_reverse_order_each_as_a_call_of_its_own",),
     ),
     Mutation(
