@@ -13,8 +13,6 @@ import pytest
 
 from engine.adapters.sql_store import SqlStore
 
-pytest.register_assert_rewrite("tests.contracts.store")
-
 _SCHEMAS = count(1)
 
 
