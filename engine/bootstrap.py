@@ -201,12 +201,17 @@ def _installed() -> str:
 
 def _held(project: Project) -> str:
     """Which secrets are there, by name; one that is not set cannot leak from here."""
-    secrets = _keys(project)
-    absent = [
-        name for name in project.secrets if name.upper().replace("-", "_").replace(".", "_") not in secrets
-    ]
-    said = f"{len(secrets)} registered"
-    return f"{said}; not set here: {', '.join(sorted(absent))}" if absent else said
+    absent = absent_secrets(project)
+    said = f"{len(_keys(project))} registered"
+    return f"{said}; not set here: {', '.join(absent)}" if absent else said
+
+
+def absent_secrets(project: Project) -> list[str]:
+    """Names of `agentctl.yaml` whose values this process does not hold, sorted: nothing can look for them."""
+    held = _keys(project)
+    return sorted(
+        name for name in project.secrets if name.upper().replace("-", "_").replace(".", "_") not in held
+    )
 
 
 def _writable(db: str | None, project: Project) -> str:

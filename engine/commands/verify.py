@@ -53,7 +53,9 @@ def verify_command(
         broken = {"seq": report.broken.seq, "what": report.broken.what} if report.broken else None
         head = {"seq": report.head.seq, "hash": report.head.hash}
         form = {"schema": "agentctl.verify/v1", "run": report.run, "holds": report.holds, "head": head}
-        found = {} if leaks is None else {"secrets": [asdict(leak) for leak in leaks]}
+        found: dict[str, object] = {}
+        if leaks is not None:
+            found = {"secrets": [asdict(leak) for leak in leaks], "not_looked_for": _absent()}
         click.echo(dumps({**form, "broken": broken, **found}))
     elif report.broken is None:
         click.echo(
@@ -63,7 +65,7 @@ def verify_command(
         click.echo(f"Run {report.run} is broken at event {report.broken.seq}: {report.broken.what}")
         click.echo(f"the events before it hold, head {report.head.seq}:{report.head.hash}")
     if not as_json and leaks is not None:
-        click.echo("\n".join(_leak_lines(leaks)))
+        click.echo("\n".join(_leak_lines(leaks, _absent())))
     return 0 if report.holds and not leaks else BROKEN
 
 
@@ -82,10 +84,21 @@ def _leaks(store: EventStore, run: RunId) -> list[Leak]:
     return scan(store, run, held)
 
 
-def _leak_lines(leaks: list[Leak]) -> list[str]:
+def _absent() -> list[str]:
+    from engine.bootstrap import absent_secrets
+    from engine.policy.documents.project import load_project
+
+    return absent_secrets(load_project(Path.cwd()))
+
+
+def _leak_lines(leaks: list[Leak], absent: list[str]) -> list[str]:
+    lines = [f"event {leak.seq} ({leak.kind}): secret `{leak.secret}` in {leak.where}" for leak in leaks]
     if not leaks:
-        return ["no registered secret is in it"]
-    return [f"event {leak.seq} ({leak.kind}): secret `{leak.secret}` in {leak.where}" for leak in leaks]
+        lines = ["no registered secret is in it"]
+    if absent:
+        names = ", ".join(f"`{name}`" for name in absent)
+        lines.append(f"not looked for, since their values are not set here: {names}")
+    return lines
 
 
 def _kept(file: str, run: RunId) -> Head | None:
