@@ -111,11 +111,25 @@ def execute(
 
 def not_as_shown(present: Present, turn: TurnState, call: CallState, verdict: Run | Hold) -> str | None:
     """Why the call may not be sent on the state of now; None if it may."""
+    unread = next(_unread(present.state, call, verdict), None)
+    if unread is not None:
+        return f"state {unread} could not be read again, so whether it changed is unknown"
     fault = stale(verdict.matched, present.state, turn.recorded.state_versions, present.now)
     if fault is not None:
         return f"{fault.message} since the model saw it"
     moved = _moved(present, call, verdict)
     return None if moved is None else f"{moved} changed since the call was stored"
+
+
+def _unread(state: RunState, call: CallState, verdict: Run | Hold) -> Iterator[str]:
+    """Slices whose version a rule compares, and whose refresh for this call brought no value."""
+    for rule in verdict.matched:
+        for fresh in rule.fresh:
+            refresh = call.refreshed.get(fresh.state)
+            if fresh.same_version_as_proposal and refresh is not None:
+                receipt = state.calls[refresh].receipt
+                if receipt is None or receipt.outcome is not Outcome.CONFIRMED:
+                    yield fresh.state
 
 
 def _moved(present: Present, call: CallState, verdict: Run | Hold) -> str | None:

@@ -412,3 +412,22 @@ def test_a_refresh_whose_answer_is_no_value_of_the_slice_changes_nothing(answer)
     assert bench.status == "completed"
     assert bench.state.state["cart"].value == held.value
     assert "could not be read again" in last_block(bench.requests[0])
+
+
+def test_a_call_is_not_sent_while_it_is_unknown_whether_the_slice_changed():
+    """The refresh for this call fails, so the version that the Host holds proves nothing; the next one may hold."""
+    bench = DeskRun(say(ORDER), say(ORDER), final())
+    answers: list[Any] = [RuntimeError("no answer"), CART]
+
+    def get_cart(who: str) -> object:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    bench.shop.special["get_cart"] = get_cart
+    bench.drive()
+    assert bench.outcomes(1) == ["not_executed"]
+    assert "state cart could not be read again" in bench.call(1, 1).receipt.detail
+    assert bench.outcomes(2) == ["confirmed"]
+    assert bench.shop.ledger == ["order c1 4200 desk-9 u1 None"]
