@@ -63,13 +63,14 @@ def open_runtime(
     """
     settings = project or load_project(Path.cwd())
     compiled = load_policy(policy, settings) if isinstance(policy, str | Path) else policy
+    executor = _executor(tools, settings)
     store = open_store(db, settings, create=create)
     asked = _whole(store, model) if model else ""
     named = asked or (compiled.model.primary.id if compiled is not None else "")
     parts = Parts(
         store=store,
         gateway=gateway or open_gateway(named, settings, store),
-        executor=_executor(tools, settings),
+        executor=executor,
         clock=clock or _clock(),
         owner=_owner(),
         model=named if gateway is None or model else f"gateway/{type(gateway).__name__}",

@@ -51,7 +51,7 @@ class HandlerModules:
     def _import(self, name: str) -> ModuleType:
         try:
             self._forget_namesake(name)
-            return importlib.import_module(name)
+            found = importlib.import_module(name)
         except ModuleNotFoundError as error:
             if error.name == name or name.startswith(f"{error.name}."):
                 raise HandlerNotFound(f"no module `{name}` in {self._where()}") from error
@@ -62,6 +62,9 @@ class HandlerModules:
             raise HandlerNotFound(
                 f"module `{name}` fails while it is imported: {_last_line(error)}"
             ) from error
+        if found.__spec__ is not None and found.__spec__.origin is None:
+            raise HandlerNotFound(f"no module `{name}` in {self._where()}: only a folder has that name")
+        return found
 
     def _forget_namesake(self, name: str) -> None:
         """Two projects in one process may both have a `tools.py`: the one in our directories is meant."""
@@ -90,6 +93,8 @@ class HandlerModules:
 
 
 def _last_line(error: BaseException) -> str:
+    if isinstance(error, SyntaxError):
+        return f"SyntaxError: {error.msg} ({error.filename}:{error.lineno})"
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {error}{place}"

@@ -56,7 +56,7 @@ def read_script(file: str) -> tuple[ScriptedTurn, ...]:
 
 def parse_script(name: str, text: str) -> tuple[ScriptedTurn, ...]:
     """Reads the text of a script; `name` is what errors call it. Raises SourceError."""
-    document = parse(name, text)
+    document = parse(name, text, VERSION)
     for fault in document.faults:
         raise SourceError(f"{fault.location}: {fault.message}", remedy=fault.help)
     root = document.root

@@ -36,7 +36,7 @@ def read_cases(file: str, load: Callable[[str], Policy], files: Files | None = N
     Raises SourceError if a file cannot be read, PolicyInvalid with every finding if the test file or its policy
     has faults (a misspelled key or name is one).
     """
-    document = parse(file, (files or DiskFiles()).read(file))
+    document = parse(file, (files or DiskFiles()).read(file), "test/v1")
     faults = Faults()
     found = list(document.faults)
     wrong = unknown_document(document, ["test/v1"])

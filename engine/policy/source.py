@@ -55,17 +55,19 @@ class Document:
         return self.root.location if self.root is not None else Location(self.name, 1, 1)
 
 
-def parse(name: str, text: str) -> Document:
-    """Reads one YAML file; never raises for bad text, all its faults are in the document, in file order."""
+def parse(name: str, text: str, wanted: str = "policy/v1") -> Document:
+    """Reads one YAML file; never raises for bad text, all its faults are in the document, in file order.
+
+    `wanted` is the kind of document that the help line names where there is none.
+    """
+    start = f"start it with `agentctl: {wanted}`"
     reader = _Reader(Source(name, text))
     reader.read()
     root = reader.root
     if root is not None and not isinstance(root, Table):
-        reader.fault(
-            "Y105", root.start, None, "the file is not a mapping", "start it with `agentctl: policy/v1`"
-        )
+        reader.fault("Y105", root.start, None, "the file is not a mapping", start)
     elif root is None and not reader.faults:
-        reader.fault("Y105", 0, None, "the file holds no document", "start it with `agentctl: policy/v1`")
+        reader.fault("Y105", 0, None, "the file holds no document", start)
     reader.faults.sort(key=Diagnostic.sort_key)
     return Document(reader.source, root if isinstance(root, Table) else None, reader.faults, reader.scalars)
 

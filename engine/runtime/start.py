@@ -119,7 +119,8 @@ def check_engine(policy: Policy, executor: ToolExecutor) -> None:
     faults = executor.check(list(policy.tools.values()))
     if faults:
         raise UsageError(
-            "tools cannot be run: " + "; ".join(faults), remedy="mend `handler` in the tool spec"
+            "tools cannot be run: " + "; ".join(faults),
+            remedy="mend the code, `handler` in the tool spec or `handlers` in agentctl.yaml",
         )
 
 

@@ -153,6 +153,8 @@ def project(tmp_path: Path) -> Path:
     )
     (tmp_path / "shop_prices.py").write_text("PRICE = 5\n")
     (tmp_path / "broken_tools.py").write_text("import json\nraise RuntimeError('boom')\n")
+    (tmp_path / "unreadable_tools.py").write_text("x = 1\ndef (\n")
+    (tmp_path / "folder_of_data").mkdir()
     (tmp_path / "needy_tools.py").write_text("import no_such_library_at_all\n")
     return tmp_path
 
@@ -183,6 +185,9 @@ async def test_two_projects_may_both_have_a_module_of_the_same_name(project: Pat
         (PythonHandler("stock_tools", "get_stok"), {}, "did you mean `get_stock`?"),
         (PythonHandler("stock_tools", "NOT_A_FUNCTION"), {}, "is no function"),
         (PythonHandler("broken_tools", "x"), {}, "RuntimeError: boom"),
+        (PythonHandler("unreadable_tools", "x"), {}, "SyntaxError: invalid syntax"),
+        (PythonHandler("unreadable_tools", "x"), {}, "unreadable_tools.py:2)"),
+        (PythonHandler("folder_of_data", "x"), {}, "only a folder has that name"),
         (PythonHandler("needy_tools", "x"), {}, "imports `no_such_library_at_all`, which is not installed"),
         (
             PythonHandler("stock_tools", "get_stock"),

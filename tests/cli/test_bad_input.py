@@ -85,6 +85,26 @@ def test_a_broken_policy_prints_its_faults_with_their_places(notes: Path, agentc
     assert not (notes / ".agentctl").exists()
 
 
+def test_a_missing_handler_folder_leaves_no_database_behind(notes: Path, agentctl: Ask) -> None:
+    (notes / "tools").rename(notes / "toolz")
+    checked(agentctl("run", NOTES, "q", *DEMO), 2, "`handlers` names", "which is no folder", "agentctl.yaml")
+    assert not (notes / ".agentctl").exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "kind"),
+    [("scripts/notes.script.yaml", "script/v1"), ("tool_specs/notes.tools.yaml", "tools/v1")],
+)
+def test_a_file_that_is_no_document_is_told_how_its_kind_starts(
+    notes: Path, agentctl: Ask, file: str, kind: str
+) -> None:
+    (notes / file).write_text("hello\n", encoding="utf-8")
+    said = agentctl("run", NOTES, "q", *DEMO)
+    assert said.code == 2
+    assert f"{file}:1:1" in said.err
+    assert f"start it with `agentctl: {kind}`" in said.err
+
+
 def test_broken_yaml_names_the_line(notes: Path, agentctl: Ask) -> None:
     (notes / NOTES).write_text('agentctl: policy/v1\nid: "notes\n', encoding="utf-8")
     checked(agentctl("run", NOTES, "q", *DEMO), 2, "Y101", f"{NOTES}:")

@@ -145,7 +145,7 @@ def read_project(file: Path) -> Project:
 
 def check_project(name: str, text: str) -> tuple[ProjectDocument | None, list[Diagnostic]]:
     """The checked document and all its faults."""
-    document = parse(name, text)
+    document = parse(name, text, "project/v1")
     faults = Faults()
     found = list(document.faults)
     part = None

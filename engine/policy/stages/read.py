@@ -11,6 +11,9 @@ from engine.policy.model import Model, Prompt
 from engine.policy.nodes import Items, Node, Scalar, Table
 from engine.policy.source import Document, parse
 
+_KINDS = {"tool_specs": "tools/v1", "overlays": "overlay/v1", "tests": "test/v1"}
+"""Key of a policy that lists files -> the kind of document they are."""
+
 
 def read(model: Model) -> None:
     """Reads the policy and what it refers to. Raises SourceError only for the policy itself."""
@@ -36,7 +39,7 @@ def _read_all(model: Model, root: Table, key: str) -> Iterator[str]:
         name = beside(model.file, item.value.partition("@sha256:")[0])
         if name in model.documents:
             model.add("R204", item.location, f"`{item.value}` is listed already", "list each file once")
-        elif _read_one(model, name, item.value, item.location, needed=key != "tests") is not None:
+        elif _read_one(model, name, item.value, item.location, key) is not None:
             yield name
 
 
@@ -44,11 +47,12 @@ def _read_extra(model: Model) -> Iterator[str]:
     """Overlays that the deployment adds; one that the policy names too counts once."""
     for name in model.extra_overlays:
         if name not in model.documents:
-            model.documents[name] = parse(name, model.files.read(name))
+            model.documents[name] = parse(name, model.files.read(name), _KINDS["overlays"])
             yield name
 
 
-def _read_one(model: Model, name: str, written: str, place: Location, *, needed: bool) -> Document | None:
+def _read_one(model: Model, name: str, written: str, place: Location, key: str) -> Document | None:
+    needed = key != "tests"
     try:
         text = model.files.read(name)
     except SourceError as error:
@@ -58,7 +62,7 @@ def _read_one(model: Model, name: str, written: str, place: Location, *, needed:
         model.add("R210", place, message, help_)
         model.unread |= needed
         return None
-    document = model.documents[name] = parse(name, text)
+    document = model.documents[name] = parse(name, text, _KINDS[key])
     model.unread |= needed and document.root is None
     return document
 
