@@ -310,12 +310,6 @@ class Secrets(Protocol):
         ...
 
 
-class TokenCounter(Protocol):
-    def count(self, text: str) -> int:
-        """An estimate for budgets and context; never below one token per eight characters."""
-        ...
-
-
 # --- tools ----------------------------------------------------------------------------------------------
 
 

@@ -5,7 +5,7 @@ Rules of the linter read this. It is complete also for a file with faults, as fa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from engine.domain.canonical import Json
@@ -139,15 +139,6 @@ class Model:
         for overlay in self.overlay_parts.values():
             found.extend(overlay.labels)
         return tuple(dict.fromkeys(found))
-
-    @property
-    def document_parts(self) -> Iterator[tuple[str, Part]]:
-        """Every document that could be read, with its file."""
-        if self.policy_part is not None:
-            yield self.file, self.policy_part
-        yield from self.tools_parts.items()
-        yield from self.overlay_parts.items()
-        yield from self.test_parts.items()
 
     def diagnostics(self) -> list[Diagnostic]:
         """Everything found so far, sorted by place."""

@@ -17,7 +17,6 @@ from engine.domain.state import RunState
 
 CALL: Final = CallId(1, 1)
 ROLE: Final = "crash-test"
-BASELINE: Final = "not at all"
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,4 +100,3 @@ Temperature: TypeAlias = Annotated[
 Date: TypeAlias = Annotated[
     date, PlainValidator(_date), WithJsonSchema({"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}$"})
 ]
-Anything: TypeAlias = Any
