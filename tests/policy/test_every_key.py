@@ -1,4 +1,4 @@
-"""Every key of the language is used: one agent under `tests/policies/every_key` has each at every place of it."""
+"""Every key of the language is used: one agent under `tests/policy/every_key` has each at every place of it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ from typing import Any
 
 import pytest
 
+from engine.adapters.memory_store import MemoryStore
+from engine.policy.case_files import read_cases
+from engine.policy.compiler import load_policy
 from engine.policy.linter import lint
 from engine.policy.nodes import data
 from engine.policy.source import parse
+from engine.runtime.scenario.runner import run_file
+from tests.scenarios.bench import failures
 
 ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "tests/policies/every_key"
+FOLDER = ROOT / "tests/policy/every_key"
 FILES = {
     "policy": "lettings.policy.yaml",
     "tools": "lettings.tools.yaml",
@@ -86,10 +91,15 @@ def test_every_key_is_used_at_every_place_where_it_may_stand(document: str) -> N
 
 
 def test_the_agent_that_uses_every_key_is_clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its cases are played with those of the other examples."""
     monkeypatch.chdir(FOLDER)
     report = lint(["."])
     assert [f"{each.code} {each.location} {each.message}" for each in report.diagnostics] == []
+
+
+def test_its_cases_hold_and_leave_no_rule_alone() -> None:
+    result = run_file(read_cases(str(FOLDER / FILES["test"]), load_policy), MemoryStore)
+    assert {case.id: failures(case) for case in result.cases if case.verdict != "ok"} == {}
+    assert result.untested == ()
 
 
 def test_each_key_that_an_overlay_does_not_take_is_refused(tmp_path: Path) -> None:

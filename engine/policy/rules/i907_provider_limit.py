@@ -10,12 +10,12 @@ from engine.domain.policy import Policy
 from engine.policy.codes import finding
 from engine.policy.documents.policy import ModelPart, ModelUsePart, PolicyDocument
 from engine.policy.model import Model
+from engine.policy.names import PUBLISH
 from engine.policy.providers import Provider, provider_for
 from engine.policy.rules import Rule
 from engine.policy.rules.answers import DECLARED
 from engine.policy.rules.examples import base
 from engine.policy.rules.grants import granted, rules_are_whole
-from engine.policy.view import PUBLISH
 
 
 def check(model: Model) -> Iterator[Diagnostic]:
