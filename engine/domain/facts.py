@@ -6,7 +6,7 @@ text, user text or undeclared results: what is not here cannot be asked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
@@ -54,6 +54,16 @@ class ToolHistory:
     """Outcome -> number of receipts with it."""
     open: dict[tuple[int, int], Mapping[str, Json]] = field(default_factory=dict)
     """Calls started without a receipt, or of unknown outcome: call id -> arguments after binding."""
+    tallies: dict[object, tuple[int, Value]] = field(default_factory=dict, compare=False, repr=False)
+    """Name -> how many confirmed calls were counted into a tally, and the tally."""
+
+    def tally(self, name: object, add: Callable[[Value, PastCall], Value]) -> Value:
+        """What `add` makes of all confirmed calls, begun with None: each is counted once, however often it is asked."""
+        counted, value = self.tallies.get(name, (0, None))
+        for call in self.confirmed[counted:]:
+            value = add(value, call)
+        self.tallies[name] = (len(self.confirmed), value)
+        return value
 
 
 EMPTY_HISTORY: Final = ToolHistory()

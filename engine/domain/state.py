@@ -235,6 +235,8 @@ class GrantState:
     calls_left: int | None
     ended: str = ""
     """`expired` or `revoked`; empty while active."""
+    evidence: list[str] = field(default_factory=list)
+    """Handles that were read under it."""
 
 
 @dataclass(slots=True)
@@ -390,12 +392,26 @@ class RunState:
     """Calls that are not final, in order."""
     unknown_calls: dict[CallId, None] = field(default_factory=dict)
     open_holds: dict[CallId, None] = field(default_factory=dict)
+    hold_ends: list[tuple[datetime, CallId]] = field(default_factory=list)
+    """A heap of when holds lapse as declared; its first is open."""
+    consumers: dict[str, dict[CallId, None]] = field(default_factory=dict)
+    """Effect -> holds that it consumes."""
+    to_undo: dict[CallId, None] = field(default_factory=dict)
+    """Those of `changed` that nobody has tried to undo."""
+    undoing: dict[CallId, None] = field(default_factory=dict)
+    """Compensations that are not confirmed."""
     lapsed_holds: list[CallId] = field(default_factory=list)
     """Holds that ended by their declared ttl, as far as the Host's clock can tell."""
     changed: list[CallId] = field(default_factory=list)
     """Writes and hybrids of the model with a confirmed receipt, in the order of their receipts."""
     host_calls: int = 0
     grants: dict[str, GrantState] = field(default_factory=dict)
+    open_grants: dict[str, None] = field(default_factory=dict)
+    """Those of `grants` that have not ended; the same below for `standing` and `endorsements`."""
+    open_standing: dict[str, None] = field(default_factory=dict)
+    open_endorsements: dict[str, None] = field(default_factory=dict)
+    amended: list[CallId] = field(default_factory=list)
+    """Calls that people changed before they ran."""
     state: dict[str, SliceState] = field(default_factory=dict)
     refreshed: dict[str, datetime] = field(default_factory=dict)
     """Slice -> when the Host tried to read it again last."""
@@ -463,7 +479,7 @@ class RunState:
     def active_grants(self) -> dict[str, list[Mapping[str, Json]]]:
         """Capability -> parameters of each active grant, in the order they were granted."""
         found: dict[str, list[Mapping[str, Json]]] = {}
-        for grant in self.grants.values():
-            if not grant.ended:
-                found.setdefault(grant.capability, []).append(grant.params)
+        for name in self.open_grants:
+            grant = self.grants[name]
+            found.setdefault(grant.capability, []).append(grant.params)
         return found

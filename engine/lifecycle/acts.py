@@ -62,7 +62,7 @@ def hold(state: RunState, call: CallState, verdict: Hold) -> Iterator[e.Body]:
 def _amended_before(state: RunState, call: CallState) -> JsonObject:
     before: list[Json] = [
         {"call": str(other.id), "proposed": was.original_args, "amended": other.args, "by": was.by}
-        for other in state.calls.values()
+        for other in (state.calls[id_] for id_ in state.amended)
         if other.tool == call.tool and other.id != call.id and (was := other.amended) is not None
     ]
     return {"amended_before": before} if before else {}

@@ -127,7 +127,7 @@ class Decider:
             if (approval := state.calls[call].approval) is not None and not approval.decided
             for need in approval.requirements
         ]
-        times += [grant.expires_at for grant in state.grants.values() if grant.expires_at and not grant.ended]
+        times += [ends for name in state.open_grants if (ends := state.grants[name].expires_at) is not None]
         probe = next_probe(present)
         if probe is not None:
             times.append(probe)

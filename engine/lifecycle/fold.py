@@ -191,6 +191,7 @@ def _granted(state: RunState, event: e.Event, body: e.CapabilityGranted) -> None
     state.grants[body.grant] = GrantState(
         body.grant, body.capability, body.params, body.by, event.recorded_at, body.expires_at, body.calls
     )
+    state.open_grants[body.grant] = None
     move_epoch(state, f"granted {body.capability}")
     if body.call is not None:
         fold_calls.close(state, body.call, CallStatus.GRANTED)
@@ -205,23 +206,25 @@ def _denied(state: RunState, event: e.Event, body: e.CapabilityDenied) -> None:
 
 def _grant_expired(state: RunState, event: e.Event, body: e.GrantExpired) -> None:
     state.grants[body.grant].ended = "expired"
+    state.open_grants.pop(body.grant, None)
     move_epoch(state, f"expired {state.grants[body.grant].capability}")
 
 
 def _grant_revoked(state: RunState, event: e.Event, body: e.GrantRevoked) -> None:
     grant = state.grants[body.grant]
     grant.ended = "revoked"
-    for handle, evidence in state.evidence.items():
-        if body.grant in state.calls[evidence.call].grants:
-            fold_evidence.supersede(state, handle, f"the grant of {grant.capability} was revoked")
+    state.open_grants.pop(body.grant, None)
+    for handle in grant.evidence:
+        fold_evidence.supersede(state, handle, f"the grant of {grant.capability} was revoked")
     move_epoch(state, f"revoked {grant.capability}")
 
 
 def _source_changed(state: RunState, event: e.Event, body: e.SourceStateChanged) -> None:
     state.sources[body.source] = body.state
     if body.state in ("unavailable", "unauthorized"):
-        for handle, evidence in state.evidence.items():
-            if evidence.source == body.source:
+        rests_on = {handle for publication in state.publications.values() for handle in publication.evidence}
+        for handle in sorted(rests_on):
+            if state.evidence[handle].source == body.source:
                 fold_evidence.flag(state, handle, f"source {body.source} is {body.state}")
     move_epoch(state, f"source {body.source} is {body.state}")
 
@@ -229,7 +232,7 @@ def _source_changed(state: RunState, event: e.Event, body: e.SourceStateChanged)
 def _state_updated(state: RunState, event: e.Event, body: e.StateUpdated) -> None:
     fold_calls.concluded(state, body.slice)
     held = state.state.get(body.slice)
-    printed = dict(held.printed) if held is not None else {}
+    printed = held.printed if held is not None else {}
     if "version" in body.value:
         printed[body.version] = body.value["version"]
     state.state[body.slice] = SliceState(

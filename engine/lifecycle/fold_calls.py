@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from heapq import heappop, heappush
 from typing import Any
 
 from engine.domain import events as e
@@ -187,7 +188,7 @@ def _execution_started(state: RunState, event: e.Event, body: e.ExecutionStarted
     if body.host is not None and body.host.slice is not None:
         state.refreshed[body.host.slice] = event.recorded_at
     if body.host is not None and body.host.subject is not None:
-        _for_subject(state.calls[body.host.subject], body.call, body.host)
+        _for_subject(state, state.calls[body.host.subject], body.call, body.host)
     if body.host is None:
         history(state, body.tool).open[body.call] = body.args
         if body.attempt == 1:
@@ -214,9 +215,11 @@ def _count_permits(state: RunState, body: e.ExecutionStarted) -> None:
         use_standing(state, standing)
 
 
-def _for_subject(subject: CallState, call: CallId, host: e.HostPurpose) -> None:
+def _for_subject(state: RunState, subject: CallState, call: CallId, host: e.HostPurpose) -> None:
     if host.purpose == "compensation":
         subject.compensation = call
+        state.to_undo.pop(subject.id, None)
+        state.undoing[call] = None
     elif host.purpose == "refresh" and host.slice is not None:
         subject.refreshed[host.slice] = call
     elif host.purpose == "probe":
@@ -307,7 +310,8 @@ def _count_outcome(
         subject = state.calls.get(call.host.subject)
         if subject is not None and call.host.purpose == "compensation":
             subject.compensated_by = call.id
-            state.open_holds.pop(subject.id, None)
+            state.undoing.pop(call.id, None)
+            _close_hold(state, subject.id)
 
 
 def _needs_conclusion(state: RunState, host: e.HostPurpose, outcome: Outcome) -> bool:
@@ -335,6 +339,7 @@ def _remember(state: RunState, event: e.Event, call: CallState, body: e.ReceiptR
         fold_evidence.read_confirmed(state, event, call)
     else:
         state.changed.append(call.id)
+        state.to_undo[call.id] = None
 
 
 def _hold(state: RunState, call: CallState, body: e.ReceiptRecorded) -> None:
@@ -342,9 +347,19 @@ def _hold(state: RunState, call: CallState, body: e.ReceiptRecorded) -> None:
         return
     if call.holds:
         state.open_holds[call.id] = None
-    for other in list(state.open_holds) if call.effects else ():
-        if state.calls[other].consumed_by in call.effects:
-            del state.open_holds[other]
+        if call.hold_ends is not None:
+            heappush(state.hold_ends, (call.hold_ends, call.id))
+        if call.consumed_by is not None:
+            state.consumers.setdefault(call.consumed_by, {})[call.id] = None
+    for effect in call.effects:
+        for other in state.consumers.pop(effect, ()):
+            _close_hold(state, other)
+
+
+def _close_hold(state: RunState, call: CallId) -> None:
+    state.open_holds.pop(call, None)
+    while state.hold_ends and state.hold_ends[0][1] not in state.open_holds:
+        heappop(state.hold_ends)
 
 
 def _reconcile_tried(state: RunState, event: e.Event, body: e.ReconcileTried) -> None:
@@ -354,7 +369,7 @@ def _reconcile_tried(state: RunState, event: e.Event, body: e.ReconcileTried) ->
 
 
 def _hold_lapsed(state: RunState, event: e.Event, body: e.HoldLapsed) -> None:
-    state.open_holds.pop(body.call, None)
+    _close_hold(state, body.call)
     state.lapsed_holds.append(body.call)
 
 

@@ -101,4 +101,6 @@ def evidence_brought(
         state.evidence_index[item.kind, item.id] = handle
         state.newest_evidence[item.kind] = item.id
         handles.append(handle)
+        for grant in call.grants:
+            state.grants[grant].evidence.append(handle)
     return tuple(handles)

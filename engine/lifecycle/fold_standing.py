@@ -29,6 +29,8 @@ def amend(state: RunState, call: CallState, by: Actor, body: e.ApprovalGiven) ->
     assert approval is not None
     assert amendment is not None
     first = call.amended
+    if first is None:
+        state.amended.append(call.id)
     call.amended = AmendedState(
         by.id,
         first.original_args if first else dict(call.args or {}),
@@ -70,12 +72,14 @@ def _standing_granted(state: RunState, event: e.Event, body: e.StandingGranted) 
         body.expires_at,
         body.calls,
     )
+    state.open_standing[body.grant] = None
     move_epoch(state, f"standing approval of {body.tool}")
 
 
 def _standing_ended(state: RunState, event: e.Event, body: e.StandingEnded) -> None:
     standing = state.standing[body.grant]
     standing.ended = body.because
+    state.open_standing.pop(body.grant, None)
     move_epoch(state, f"standing approval of {standing.tool} ended")
 
 
@@ -83,6 +87,7 @@ def _value_endorsed(state: RunState, event: e.Event, body: e.ValueEndorsed) -> N
     state.endorsements[body.endorsement] = EndorsementState(
         body.endorsement, body.call, body.tool, body.arg, body.value, body.by, body.roles, body.expires_at
     )
+    state.open_endorsements[body.endorsement] = None
     state.endorsed[body.tool, body.value] = body.by
     move_epoch(state, f"endorsed {body.arg} of {body.tool}")
 
@@ -90,10 +95,10 @@ def _value_endorsed(state: RunState, event: e.Event, body: e.ValueEndorsed) -> N
 def _endorsement_ended(state: RunState, event: e.Event, body: e.EndorsementEnded) -> None:
     ended = state.endorsements[body.endorsement]
     ended.ended = body.because
+    state.open_endorsements.pop(body.endorsement, None)
     key = (ended.tool, ended.value)
-    others = [
-        each for each in state.endorsements.values() if (each.tool, each.value) == key and not each.ended
-    ]
+    still = (state.endorsements[name] for name in state.open_endorsements)
+    others = [each for each in still if (each.tool, each.value) == key]
     if others:
         state.endorsed[key] = others[-1].by
     else:

@@ -31,6 +31,8 @@ _BETWEEN = r"\s\"'`<>()\[\]{},;|"
 """What stands between literals in a text."""
 _TOKEN = re.compile(f"[^{_BETWEEN}]+")
 _PARTS = re.compile(r"[^:=]+")
+_WORD = re.compile(r"[^\W_]+")
+"""What no delimiter and no mark at an edge can divide or belong to."""
 _EDGE_MARKS = ".,:;!?*_"
 _AS_NUMBER = "\x00"
 """Marks the spelling of a number: `1.50` as an id is not `1.5`, as an amount it is."""
@@ -77,6 +79,8 @@ class Provenance:
         self._known: dict[str, dict[str, str]] = {}
         """Normalised value -> origin -> where it occurs first."""
         self._texts: list[_Text] = []
+        self._holding: dict[str, list[int]] = {}
+        """Word -> the texts that hold it, by their place in `_texts`."""
         self._answers = self._said = self._edits = 0
         self._slices: dict[str, tuple[int, dict[str, str]]] = {}
         for name, value in state.task.items():
@@ -106,12 +110,20 @@ class Provenance:
             if key in known:
                 found.setdefault("state", f"state.{name}{known[key]}")
         if _TOKEN.fullmatch(plain) is None:
-            for text, origin, where, own in self._texts:
+            for text, origin, where, own in self._candidates(plain):
                 if origin not in found and _delimited(plain, text) and not own.repeats(plain):
                     found[origin] = where
         if tool and (tool, plain) in self._state.endorsed:
             found["endorsed"] = f"endorsed by {self._state.endorsed[tool, plain]}"
         return [Place(origin, where) for origin, where in found.items()]
+
+    def _candidates(self, plain: str) -> Iterator[_Text]:
+        """Texts that hold every word of it, as far as its rarest one tells: a delimited literal keeps its words."""
+        words = _words(plain)
+        if not words:
+            return iter(self._texts)
+        rarest = min((self._holding.get(word, []) for word in words), key=len)
+        return (self._texts[index] for index in rarest)
 
     def sync(self) -> None:
         """Indexes what was recorded since the last call."""
@@ -160,7 +172,10 @@ class Provenance:
             for literal in _literals(token):
                 self._add(literal, origins, where, own)
         whole = unicodedata.normalize("NFC", text)
+        first = len(self._texts)
         self._texts += [_Text(whole, origin, where, own) for origin in origins]
+        for word in _words(whole):
+            self._holding.setdefault(word, []).extend(range(first, len(self._texts)))
 
 
 class ForTool:
@@ -215,6 +230,10 @@ def _literals(token: str) -> Iterator[str]:
     """A literal with and without marks at its edges, and the parts of `name:value` and `name=value`."""
     seen = dict.fromkeys((token, token.strip(_EDGE_MARKS), *_PARTS.findall(token)))
     yield from (each for each in seen if each)
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text))
 
 
 def _holds_several(text: str) -> bool:

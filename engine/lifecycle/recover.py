@@ -151,18 +151,17 @@ def lapsed(present: Present) -> Step | None:
     """Grants, approvals and holds whose time is over, as facts."""
     state, now = present.state, present.now
     bodies: list[e.Body] = []
-    for grant in state.grants.values():
-        if grant.ended:
-            continue
+    for grant in (state.grants[name] for name in state.open_grants):
         if grant.expires_at is not None and now >= grant.expires_at:
             bodies.append(e.GrantExpired(grant=grant.id, because="time"))
         elif grant.calls_left is not None and grant.calls_left <= 0:
             bodies.append(e.GrantExpired(grant=grant.id, because="calls"))
-    bodies += [
-        e.HoldLapsed(call=id_)
-        for id_ in state.open_holds
-        if (ends := state.calls[id_].hold_ends) is not None and now >= ends and state.status != "settling"
-    ]
+    if state.hold_ends and now >= state.hold_ends[0][0] and state.status != "settling":
+        bodies += [
+            e.HoldLapsed(call=id_)
+            for id_ in state.open_holds
+            if (ends := state.calls[id_].hold_ends) is not None and now >= ends
+        ]
     bodies += [
         e.ApprovalExpired(call=id_) for id_ in state.open_calls if _undecided_too_long(state.calls[id_], now)
     ]
@@ -203,11 +202,10 @@ def _probe_at(present: Present, call: CallState) -> datetime | None:
     spec = present.policy.tools.get(call.tool)
     if spec is None or spec.reconcile is None or spec.reconcile.probe is None or call.receipt is None:
         return None
-    if call.probes >= len(PROBE_AFTER) or _probe(present, call) is None:
+    if call.probes >= len(PROBE_AFTER):
         return None
-    if call.next_probe is not None:
-        return call.next_probe
-    return call.receipt.at if call.probes == 0 else None
+    at = call.next_probe or (call.receipt.at if call.probes == 0 else None)
+    return None if at is None or _probe(present, call) is None else at
 
 
 def _probe(present: Present, call: CallState) -> e.ExecutionStarted | None:

@@ -27,8 +27,7 @@ def retry_due(present: Present) -> Step | None:
 def retry_of_compensation(present: Present) -> Step | None:
     """The same for what the Host itself sent to undo something."""
     state = present.state
-    undone = (state.calls[id_].compensation for id_ in state.changed)
-    return _first(present, (state.calls[id_] for id_ in undone if id_ is not None))
+    return _first(present, (state.calls[id_] for id_ in state.undoing))
 
 
 def _first(present: Present, calls: Iterator[CallState]) -> Step | None:

@@ -78,14 +78,12 @@ def _next_compensation(present: Present, ending: str) -> Step | None:
     return None
 
 
-def _to_undo(policy: Policy, state: RunState, ending: str, now: datetime) -> list[CallState]:
+def _to_undo(policy: Policy, state: RunState, ending: str, now: datetime) -> Iterator[CallState]:
     """Confirmed effects whose tool declares a compensation for this end, newest first, each tried once."""
-    found = [
-        call
-        for call in state.effects()
-        if call.compensation is None and _undoes(policy.tools.get(call.tool), _ON[ending])
-    ]
-    return [call for call in reversed(found) if _still_there(state, call, now)]
+    for id_ in reversed(state.to_undo):
+        call = state.calls[id_]
+        if _undoes(policy.tools.get(call.tool), _ON[ending]) and _still_there(state, call, now):
+            yield call
 
 
 def _undoes(spec: ToolSpec | None, on: str) -> bool:

@@ -18,7 +18,7 @@ from engine.policy.verdicts import Hold
 
 def covering(state: RunState, verdict: Hold, now: datetime) -> tuple[StandingState, ...]:
     """The standing approvals in the place of every yes that this call needs; empty unless all are covered."""
-    if verdict.spec is None or not state.standing:
+    if verdict.spec is None or not state.open_standing:
         return ()
     found = [_for_rule(state, verdict.spec.name, need.rule, verdict, now) for need in verdict.requirements]
     covered = [standing for standing in found if standing is not None]
@@ -27,7 +27,8 @@ def covering(state: RunState, verdict: Hold, now: datetime) -> tuple[StandingSta
 
 def _for_rule(state: RunState, tool: str, rule: str, verdict: Hold, now: datetime) -> StandingState | None:
     wanted = canonical(verdict.args)
-    for standing in state.standing.values():
+    for name in state.open_standing:
+        standing = state.standing[name]
         if (standing.tool, standing.rule) != (tool, rule) or not active(standing, now):
             continue
         if canonical(standing.args) == wanted:
@@ -121,13 +122,11 @@ def _values(value: Json) -> list[str]:
 
 def ended(state: RunState, now: datetime) -> Iterator[e.Body]:
     """Standing approvals and endorsements whose time or number of calls is over, as facts."""
-    for standing in state.standing.values():
-        if standing.ended:
-            continue
+    for standing in (state.standing[name] for name in state.open_standing):
         if standing.expires_at is not None and now > standing.expires_at:
             yield e.StandingEnded(grant=standing.id, because="time")
         elif standing.calls_left == 0:
             yield e.StandingEnded(grant=standing.id, because="calls")
-    for endorsement in state.endorsements.values():
-        if not endorsement.ended and now > endorsement.expires_at:
+    for endorsement in (state.endorsements[name] for name in state.open_endorsements):
+        if now > endorsement.expires_at:
             yield e.EndorsementEnded(endorsement=endorsement.id, because="time")

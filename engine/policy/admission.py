@@ -31,7 +31,6 @@ from engine.policy.view import (
     tool_facts,
 )
 
-
 _CUT: Final = {"length": "its length limit", "filter": "a content filter"}
 
 

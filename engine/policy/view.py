@@ -138,7 +138,7 @@ def is_active(grant: GrantState, now: datetime) -> bool:
 def active_grants(state: RunState, now: datetime) -> dict[str, list[GrantState]]:
     """Capability -> its active grants, in the order they were granted."""
     found: dict[str, list[GrantState]] = {}
-    for grant in state.grants.values():
+    for grant in (state.grants[name] for name in state.open_grants):
         if is_active(grant, now):
             found.setdefault(grant.capability, []).append(grant)
     return found

@@ -316,6 +316,7 @@ def cart(state: RunState, host: int = 1, /, at: datetime = NOW, **value: Json) -
 
 
 def grant(state: RunState, collection: str, id_: str = "g1", **more: Any) -> RunState:
+    state.open_grants[id_] = None
     state.grants[id_] = GrantState(
         id_,
         "documents",

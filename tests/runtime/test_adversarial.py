@@ -108,7 +108,8 @@ def test_what_stood_for_one_rule_does_not_stand_for_a_newer_one_when_a_call_is_s
     except BaseException:  # noqa: BLE001 - Crash, however the loop wraps it
         bench.clock.advance(seconds=16)
     assert sent == ["x", "x"]
-    more = "  - {id: boss, effect: require, tools: [send_letter], approval: {by: {roles: [boss]}, expires: 90s}}\noutputs:"
+    boss = "{id: boss, effect: require, tools: [send_letter], approval: {by: {roles: [boss]}, expires: 90s}}"
+    more = f"  - {boss}\noutputs:"
     newer = stands.replace("version: 1", "version: 2").replace("outputs:", more)
     load(bench, newer, tools)
     bench.drive()

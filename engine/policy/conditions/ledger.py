@@ -6,11 +6,11 @@ permits anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from engine.domain.conditions import History, Match
-from engine.domain.facts import EMPTY_HISTORY, UNKNOWN, Facts, ToolHistory, Truth, Unknown, Value
+from engine.domain.facts import EMPTY_HISTORY, UNKNOWN, Facts, PastCall, ToolHistory, Truth, Unknown, Value
 from engine.domain.types import TypeName
 from engine.policy.conditions import values
 
@@ -42,11 +42,18 @@ _Filter = Callable[[Mapping[str, Value], Sequence[Value]], Truth]
 
 def _done(tool: str, args: Sequence[Match], result: Sequence[Match]) -> Ask:
     args_fit, result_fits, split = _filter(args), _filter(result), len(args)
+    row, name = _row(args, result), object()
+
+    def add(rows: Value, call: PastCall) -> _Rows:
+        found: _Rows = _Rows() if rows is None else rows
+        found.add(row(call), call)
+        return found
 
     def ask(facts: Facts, wanted: Sequence[Value]) -> Truth:
         past = _of(facts, tool)
+        rows: _Rows | None = past.tally(name, add)
         seen: Truth = False
-        for call in past.confirmed:
+        for call in () if rows is None else rows.that_may_fit(wanted, past.confirmed):
             answer = _both(args_fit(call.args, wanted), result_fits(call.result, wanted[split:]))
             if answer is True:
                 return True
@@ -56,6 +63,47 @@ def _done(tool: str, args: Sequence[Match], result: Sequence[Match]) -> Ask:
         return seen
 
     return ask
+
+
+class _Rows:
+    """Confirmed calls by the values that a filter compares; a call without one of them never fits."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[Value, ...], PastCall] = {}
+        self.doubtful: list[PastCall] = []
+        """A value of theirs is unknown, or can only be compared one by one."""
+
+    def add(self, row: tuple[Value, ...] | None, call: PastCall) -> None:
+        if row is None:
+            return
+        if _plain(row):
+            self.known.setdefault(row, call)
+        else:
+            self.doubtful.append(call)
+
+    def that_may_fit(self, wanted: Sequence[Value], confirmed: Sequence[PastCall]) -> Iterable[PastCall]:
+        if not _plain(wanted):
+            return confirmed
+        found = self.known.get(tuple(wanted))
+        return self.doubtful if found is None else (found,)
+
+
+def _plain(row: Sequence[Value]) -> bool:
+    return not any(value.__class__ is Unknown or isinstance(value, list | dict) for value in row)
+
+
+def _row(args: Sequence[Match], result: Sequence[Match]) -> Callable[[PastCall], tuple[Value, ...] | None]:
+    of_args = [(match.name, values.converter(match.field_type)) for match in args]
+    of_result = [(match.name, values.converter(match.field_type)) for match in result]
+
+    def row(call: PastCall) -> tuple[Value, ...] | None:
+        found = [(call.args.get(name), convert) for name, convert in of_args]
+        found += [(call.result.get(name), convert) for name, convert in of_result]
+        if any(value is None for value, _ in found):
+            return None
+        return tuple(convert(value) for value, convert in found)
+
+    return row
 
 
 def _filter(matches: Sequence[Match]) -> _Filter:
@@ -108,7 +156,7 @@ def _last_age(tool: str) -> Ask:
         past = _of(facts, tool)
         if past.open or not past.confirmed:
             return UNKNOWN
-        return facts.now - max(call.at for call in past.confirmed)
+        return facts.now - past.tally("last", _later)
 
     return ask
 
@@ -124,18 +172,24 @@ def _sum(tool: str, param: str, whole: bool) -> Ask:
         # An open call without the argument, or with zero, adds nothing however it ends.
         if any(convert(call.get(param) or 0) != zero for call in past.open.values()):
             return UNKNOWN
-        return _added([convert(call.args.get(param) or 0) for call in past.confirmed], whole)
+        total = past.tally(("sum", param, whole), add)
+        return zero if total is None else values.as_int(total) if whole else total
+
+    def add(total: Value, call: PastCall) -> Value:
+        number = convert(call.args.get(param) or 0)
+        return _added(zero if total is None else total, number, whole)
 
     return ask
 
 
-def _added(numbers: Sequence[Value], whole: bool) -> Value:
-    if any(number.__class__ is Unknown for number in numbers):
+def _added(total: Value, number: Value, whole: bool) -> Value:
+    if total.__class__ is Unknown or number.__class__ is Unknown:
         return UNKNOWN
     try:
-        total: Value = 0 if whole else values.ZERO
-        for number in numbers:
-            total = total + number if whole else values.EXACT.add(total, number)
+        return total + number if whole else values.EXACT.add(total, number)
     except ArithmeticError:
         return UNKNOWN
-    return values.as_int(total) if whole else total
+
+
+def _later(last: Value, call: PastCall) -> Value:
+    return call.at if last is None else max(last, call.at)
