@@ -62,6 +62,7 @@ def _said(folder: Path) -> list[str]:
         "",
         f"cd {folder}",
         "agentctl lint .",
+        "agentctl test",
         'agentctl run policies/notes.policy.yaml "When was the lighthouse built?" '
         "--model scripted/scripts/notes.script.yaml",
     ]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import compileall
+import shlex
 from pathlib import Path
+
+import pytest
 
 from engine.commands.init import FILES
 from tests.cli.conftest import ROOT, Ask
@@ -30,3 +33,15 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path, agentctl: A
     (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
     assert agentctl("init", str(tmp_path)).code == 2
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_the_commands_that_init_prints_work_as_they_are_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agentctl: Ask
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    printed = agentctl("init", "mine").out.partition("\n\n")[2].splitlines()
+    assert printed[0] == "cd mine"
+    monkeypatch.chdir(tmp_path / "mine")
+    for line in printed[1:]:
+        program, *words = shlex.split(line)
+        assert (program, agentctl(*words).code) == ("agentctl", 0), line
