@@ -6,7 +6,7 @@ permits anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from engine.domain.conditions import History, Match
@@ -44,16 +44,20 @@ def _done(tool: str, args: Sequence[Match], result: Sequence[Match]) -> Ask:
     args_fit, result_fits, split = _filter(args), _filter(result), len(args)
     row, name = _row(args, result), object()
 
-    def add(rows: Value, call: PastCall) -> _Rows:
-        found: _Rows = _Rows() if rows is None else rows
-        found.add(row(call), call)
-        return found
+    def that_may_fit(past: ToolHistory, wanted: Sequence[Value]) -> Iterable[PastCall]:
+        """One call for all that agree in what is known of the wanted values, and those that must be asked each."""
+        known = tuple(at for at, value in enumerate(wanted) if _plain(value))
+
+        def add(rows: Value, call: PastCall) -> _Rows:
+            return (_Rows() if rows is None else rows).with_call(row(call), call, known)
+
+        rows: _Rows | None = past.tally((name, known), add)
+        return () if rows is None else rows.like([wanted[at] for at in known])
 
     def ask(facts: Facts, wanted: Sequence[Value]) -> Truth:
         past = _of(facts, tool)
-        rows: _Rows | None = past.tally(name, add)
         seen: Truth = False
-        for call in () if rows is None else rows.that_may_fit(wanted, past.confirmed):
+        for call in that_may_fit(past, wanted):
             answer = _both(args_fit(call.args, wanted), result_fits(call.result, wanted[split:]))
             if answer is True:
                 return True
@@ -73,23 +77,22 @@ class _Rows:
         self.doubtful: list[PastCall] = []
         """A value of theirs is unknown, or can only be compared one by one."""
 
-    def add(self, row: tuple[Value, ...] | None, call: PastCall) -> None:
-        if row is None:
-            return
-        if _plain(row):
-            self.known.setdefault(row, call)
-        else:
+    def with_call(self, row: tuple[Value, ...] | None, call: PastCall, compared: tuple[int, ...]) -> _Rows:
+        if row is not None and all(map(_plain, row)):
+            self.known.setdefault(tuple(row[at] for at in compared), call)
+        elif row is not None:
             self.doubtful.append(call)
+        return self
 
-    def that_may_fit(self, wanted: Sequence[Value], confirmed: Sequence[PastCall]) -> Iterable[PastCall]:
-        if not _plain(wanted):
-            return confirmed
+    def like(self, wanted: Sequence[Value]) -> Iterator[PastCall]:
         found = self.known.get(tuple(wanted))
-        return self.doubtful if found is None else (found,)
+        if found is not None:
+            yield found
+        yield from self.doubtful
 
 
-def _plain(row: Sequence[Value]) -> bool:
-    return not any(value.__class__ is Unknown or isinstance(value, list | dict) for value in row)
+def _plain(value: Value) -> bool:
+    return value.__class__ is not Unknown and not isinstance(value, list | dict)
 
 
 def _row(args: Sequence[Match], result: Sequence[Match]) -> Callable[[PastCall], tuple[Value, ...] | None]:
