@@ -12,7 +12,7 @@ TOOLS = """
 agentctl: tools/v1
 id: mathematics
 tools:
-  math.factorial: {kind: read, handler: "python:m:f", description: "n!", params: {n: {type: int}}, result: {value: {type: int}}}
+  math.factorial: {kind: read, handler: "python:m:f", description: "n!", params: {n: {type: int}}}
   to-celsius: {kind: read, handler: "python:m:c", description: "Degrees.", params: {f: {type: int}}}
 """
 POLICY = """
