@@ -92,7 +92,12 @@ def execute(
     policy, state = present.policy, present.state
     for name in slices_of(verdict.matched):
         slice_ = policy.state.get(name)
-        if slice_ is None or slice_.refresh is None or name in call.refreshed:
+        if slice_ is None or slice_.refresh is None:
+            continue
+        if name in call.refreshed:
+            answer = state.calls[call.refreshed[name]].receipt
+            if answer is None or answer.outcome is not Outcome.CONFIRMED:
+                return Record((not_executed(call, f"state {name} could not be read again"),))
             continue
         tool = policy.tools[slice_.refresh]
         args = host_arguments(tool, {}, call, present.facts[0])
@@ -133,11 +138,11 @@ def _unread(state: RunState, call: CallState, verdict: Run | Hold) -> Iterator[s
 
 
 def _moved(present: Present, call: CallState, verdict: Run | Hold) -> str | None:
-    """The app state that a parameter of a held call is bound to, if it is another by now: what people said yes to
-    is not what would be done."""
+    """The app state or grant that a parameter of a held call is bound to, if it is another by now: what people said
+    yes to is not what would be done."""
     assert verdict.spec is not None
     for param in verdict.spec.bound_params:
-        if call.args is None or not str(param.bind).startswith("state."):
+        if call.args is None or not str(param.bind).startswith(("state.", "grant.")):
             continue
         now = look(present.facts[0], str(param.bind))
         if isinstance(now, Unknown) or as_json(now) != verdict.args.get(param.name):

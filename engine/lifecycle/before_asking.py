@@ -8,6 +8,7 @@ from engine.lifecycle.acts import host_start
 from engine.lifecycle.present import Outlook, Present
 from engine.lifecycle.projections import stale_projections
 from engine.lifecycle.steps import Compact, Execute, Record, Step
+from engine.policy.allowed_models import refused_by
 from engine.policy.binding import host_arguments
 
 SUMMARY_TOKENS = 1024
@@ -65,7 +66,7 @@ def room(policy: Policy, present: Present, outlook: Outlook) -> Step | None:
         return None
     found = outlook.compactable(state, declared.at_tokens)
     use = policy.model.fast if declared.model == "fast" else ModelUse(declared.model)
-    if found is None or use is None:
+    if found is None or use is None or refused_by(present.policies, use.id) is not None:
         return None
     upto, text = found
     tokens = len(text) // 3 + 200

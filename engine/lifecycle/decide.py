@@ -26,6 +26,7 @@ from engine.lifecycle.settle import settle
 from engine.lifecycle.steps import AskModel, Done, Measure, Record, Step, Stop, Wait
 from engine.lifecycle.walk import walk
 from engine.policy import budgets
+from engine.policy.allowed_models import refused_by
 from engine.policy.arguments import SecretFinder
 from engine.policy.builtin import ASK_USER
 from engine.policy.contract import Contract, ContractCompiler
@@ -158,6 +159,11 @@ class Decider:
         if isinstance(chosen, Step):
             return chosen
         use, wait = chosen
+        refusing = None if self._outlook.free else refused_by(self.policies, use.id)
+        if refusing is not None:
+            alert = f"overlay {refusing.id} does not allow model {use.id}"
+            end = e.SettlingStarted(ending="failed", reason="model:not_allowed")
+            return Record((e.OperatorAlerted(code="model-not-allowed", message=alert), end))
         size = self._outlook.input_tokens(state, contract)
         answer = budgets.output_tokens(use, self._budgets, state.spent)
         if size.measurable:

@@ -98,11 +98,11 @@ def load_policy(
     """Makes a version known. `drain`, or `on_policy_change: drain` in either version, ends its Runs in order."""
     bundle = store.put_blob(bundle_text(policy))
     library.add(policy)
-    plan = _Plan()
-    for run in open_runs(store, policy.id):
-        plan.restrictions[run] = policy
     loaded = LoadedPolicy(policy.id, policy.version, policy.digest, bundle, clock.now(), by.id)
     store.load_policy(loaded)
+    plan = _Plan()  # only now: a Run that starts meanwhile either reads what was loaded or is told of it
+    for run in open_runs(store, policy.id):
+        plan.restrictions[run] = policy
     told = _tell(store, library, clock, plan, by, policy.id, policy.version, overlay=False, drain=drain)
     return Loading(policy.id, policy.version, policy.digest, False, *told)
 
@@ -120,6 +120,10 @@ def load_overlay(
     store.load_policy(
         LoadedPolicy(overlay.id, overlay.version, digest(overlay.text), bundle, now, by.id, overlay=True)
     )
+    for run in open_runs(store, None):  # those that started meanwhile
+        if run not in plan.restrictions:
+            own = Journal(store, run, clock).load().bundle
+            plan.restrictions[run] = with_overlay(library.policy(own), overlay)
     told = _tell(store, library, clock, plan, by, overlay.id, overlay.version, overlay=True, drain=False)
     return Loading(overlay.id, overlay.version, digest(overlay.text), True, *told)
 

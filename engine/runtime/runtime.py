@@ -38,7 +38,7 @@ from engine.runtime.library import PolicyLibrary
 from engine.runtime.loading import Loading, OverlayText
 from engine.runtime.masking import masked, masked_object
 from engine.runtime.reconcile import Finding
-from engine.runtime.start import Beginning, check_engine, check_prices, start_run
+from engine.runtime.start import Beginning, check_engine, check_models, check_prices, start_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +104,7 @@ class Runtime:
         if chosen is None:
             raise UsageError("this Runtime was opened without a policy", remedy="pass `policy=`")
         beginning = self._beginning(chosen, input, principal, task or {}, grants or {}, state or {}, run)
+        check_models([chosen], self._parts.model)
         check_prices(chosen, self._parts.gateway, self._parts.model)
         return start_run(self._parts.store, self._library, self._parts.executor, self._parts.clock, beginning)
 
@@ -186,6 +187,8 @@ class Runtime:
         state = self.state(run)
         policy = self._library.policy(state.bundle)
         check_engine(policy, self._parts.executor)
+        policies = [policy, *(self._library.policy(bundle) for bundle in state.restricted_by.values())]
+        check_models(policies, self._parts.instead or state.model)
         check_prices(policy, self._parts.gateway, self._parts.instead or state.model)
 
     def drive_sync(self, run: RunId, *, observers: Iterable[Observer] = ()) -> Driven:

@@ -17,6 +17,7 @@ from engine.domain.state import RunState
 from engine.domain.types import Field
 from engine.domain.version import version
 from engine.lifecycle.fold import fold
+from engine.policy.allowed_models import refused_by
 from engine.policy.not_built import not_built
 from engine.policy.values import Fault, read_fields
 from engine.ports import Append, Clock, EventStore, ModelGateway, ToolExecutor
@@ -105,6 +106,21 @@ def check_prices(policy: Policy, gateway: ModelGateway, model: str) -> None:
             raise UsageError(
                 f"model `{use.id}` has no known price, and the policy has a budget of {policy.budgets.cost_usd} USD",
                 remedy=f"state it per million tokens in agentctl.yaml: `prices: {{{use.id}: {{input: …, output: …}}}}`",
+            )
+
+
+def check_models(policies: Sequence[Policy], model: str) -> None:
+    """Raises Refused for a model that an overlay does not allow. Models that play back proposals are exempt."""
+    if model.startswith(PLAYED):
+        return
+    own = policies[0].model
+    used = [model or own.primary.id, *(use.id for use in own.fallbacks), *([own.fast.id] if own.fast else [])]
+    for name in used:
+        overlay = refused_by(policies, name)
+        if overlay is not None:
+            raise Refused(
+                f"overlay `{overlay.id}` does not allow model `{name}`",
+                remedy=f"it allows: {', '.join(overlay.model_allowed or ()) or 'none'}",
             )
 
 
