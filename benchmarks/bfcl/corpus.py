@@ -21,8 +21,8 @@ class Question:
     id: str
     functions: tuple[Schema, ...]
     gold: tuple[tuple[str, Args], ...]
-    """Tool and arguments, the first acceptable value of each; an argument whose first is `leave it out` is left out
-    where it is optional."""
+    """Tool and arguments, the first acceptable value of each; an argument whose first is `""` is left out where
+    it is optional."""
 
 
 @cache
@@ -38,15 +38,16 @@ def schemas() -> list[Schema]:
 
 
 @cache
-def questions() -> list[Question]:
-    """Every question that has functions; with its gold calls, 3,302 in all, where the data has them."""
+def questions(filled: bool = False) -> list[Question]:
+    """Every question that has functions; with its gold calls, 3,302 in all, where the data has them. With `filled`
+    an optional argument that may be left out is given all the same, where the data has a value for it."""
     gold = {
         line["id"]: line["ground_truth"]
         for name, line in _lines("possible_answer")
         if not any(part in name for part in _WITHOUT_CALLS)
     }
     return [
-        Question(line["id"], tuple(_functions(line)), tuple(_gold(line, gold.get(line["id"], ()))))
+        Question(line["id"], tuple(_functions(line)), tuple(_gold(line, gold.get(line["id"], ()), filled)))
         for _, line in _lines("")
         if line.get("function")
     ]
@@ -67,7 +68,7 @@ def _lines(folder: str) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield file.name, json.loads(line)
 
 
-def _gold(line: Mapping[str, Any], answers: Any) -> Iterator[tuple[str, Args]]:
+def _gold(line: Mapping[str, Any], answers: Any, filled: bool) -> Iterator[tuple[str, Args]]:
     known = {function["name"]: function for function in _functions(line)}
     for answer in answers:
         for name, args in answer.items():
@@ -75,9 +76,13 @@ def _gold(line: Mapping[str, Any], answers: Any) -> Iterator[tuple[str, Args]]:
             chosen = {
                 param: _chosen(values)
                 for param, values in args.items()
-                if param in required or (values and values[0] != "")
+                if (param in required and not filled) or _is_given(values, filled)
             }
             yield name, chosen
+
+
+def _is_given(values: list[Any], filled: bool) -> bool:
+    return any(each != "" for each in values) if filled else bool(values) and values[0] != ""
 
 
 def _chosen(values: list[Any]) -> Any:

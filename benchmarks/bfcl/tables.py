@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from benchmarks.agentdojo.runner import Clock
@@ -103,14 +104,14 @@ class _Turn:
     field: str = ""
 
 
-def judge(question: Question) -> Judged:
+def judge(question: Question, *, mutated: bool = True) -> Judged:
     """One question: its functions as a contract, its gold calls in one response, each mutant beside a valid call."""
     found = Judged(contracts=1, tools=len(question.functions), gold=len(question.gold))
     known = {each["name"]: each for each in question.functions}
     policy = compiled(question.functions)
     valid = [_is_valid(known[name], args) for name, args in question.gold]
     found.invalid = valid.count(False)
-    turns = _turns(question, known, valid)
+    turns = _turns(question, known, valid if mutated else [])
     seen, states = asyncio.run(_played(policy, turns))
     _check_contract(seen, policy)
     for index, ok in enumerate(valid, 1):
@@ -136,7 +137,7 @@ def _is_valid(function: Any, args: Args) -> bool:
 
 def _turns(question: Question, known: dict[str, Any], valid: list[bool]) -> list[_Turn]:
     turns = [_Turn([(tool_name(name), sent(known[name], args)) for name, args in question.gold])]
-    for (name, args), ok in zip(question.gold, valid, strict=True):
+    for (name, args), ok in zip(question.gold, valid, strict=False):  # none where no mutants are wanted
         if not ok:
             continue
         good, params = sent(known[name], args), translated(known[name]).spec["params"]
@@ -194,10 +195,13 @@ def _refused_well(call: CallState | None, turn: _Turn) -> bool:
 
 def judged(processes: int = 1) -> str:
     """The whole of it as Markdown."""
-    total, asked = Judged(), questions()
+    total, other = Judged(), Judged()
+    again = [each for each in questions(filled=True) if each.gold]
     with ProcessPoolExecutor(max(processes, 1)) as pool:
-        for each in pool.map(judge, asked, chunksize=50):
+        for each in pool.map(judge, questions(), chunksize=50):
             total.add(each)
+        for each in pool.map(partial(judge, mutated=False), again, chunksize=50):
+            other.add(each)
     unsaid: Counter[str] = Counter()
     alone = 0
     for function in schemas():
@@ -216,12 +220,14 @@ def judged(processes: int = 1) -> str:
         f"| gold calls; invalid by their own schema | {total.gold}; {total.invalid} |",
         f"| invalid gold calls that ran | {len(total.let_through)} |",
         f"| valid gold calls that were refused | {len(total.refused)} |",
+        f"| the same with every optional argument filled in; invalid | {other.gold}; {other.invalid} |",
+        f"| of these, invalid ones that ran; valid ones refused | {len(other.let_through)}; {len(other.refused)} |",
         *(f"| mutants: {kind} | {total.mutants[kind]} |" for kind in KINDS),
         f"| mutants not refused with an attributable error, or whose sibling did not run | {len(total.survived)} |",
     ]
     lines += ["", "What the language says otherwise, by schemas:", ""]
     lines += [f"- {said}: {count}" for said, count in unsaid.most_common()]
-    worst = [*total.let_through, *total.refused, *total.survived][:20]
+    worst = [*total.let_through, *other.let_through, *total.refused, *other.refused, *total.survived][:20]
     return "\n".join(
         [*lines, *(["", "Not as they should be:", ""] if worst else []), *(f"- {each}" for each in worst)]
     )
