@@ -92,12 +92,7 @@ def execute(
     policy, state = present.policy, present.state
     for name in slices_of(verdict.matched):
         slice_ = policy.state.get(name)
-        if slice_ is None or slice_.refresh is None:
-            continue
-        if name in call.refreshed:
-            answer = state.calls[call.refreshed[name]].receipt
-            if answer is None or answer.outcome is not Outcome.CONFIRMED:
-                return Record((not_executed(call, f"state {name} could not be read again"),))
+        if slice_ is None or slice_.refresh is None or name in call.refreshed:
             continue
         tool = policy.tools[slice_.refresh]
         args = host_arguments(tool, {}, call, present.facts[0])

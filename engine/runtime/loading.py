@@ -112,20 +112,24 @@ def load_overlay(
 ) -> Loading:
     """Makes an overlay known. Raises PolicyInvalid, and stores nothing, if it does not fit one open Run's policy."""
     plan = _Plan()
-    for run in open_runs(store, None):
-        state = Journal(store, run, clock).load()
-        plan.restrictions[run] = with_overlay(library.policy(state.bundle), overlay)
+    _plan_overlay(plan, store, library, clock, overlay)
     bundle = store.put_blob(overlay.blob)
     now = clock.now()
     store.load_policy(
         LoadedPolicy(overlay.id, overlay.version, digest(overlay.text), bundle, now, by.id, overlay=True)
     )
-    for run in open_runs(store, None):  # those that started meanwhile
+    _plan_overlay(plan, store, library, clock, overlay)  # those that started meanwhile
+    told = _tell(store, library, clock, plan, by, overlay.id, overlay.version, overlay=True, drain=False)
+    return Loading(overlay.id, overlay.version, digest(overlay.text), True, *told)
+
+
+def _plan_overlay(
+    plan: _Plan, store: EventStore, library: PolicyLibrary, clock: Clock, overlay: OverlayText
+) -> None:
+    for run in open_runs(store, None):
         if run not in plan.restrictions:
             own = Journal(store, run, clock).load().bundle
             plan.restrictions[run] = with_overlay(library.policy(own), overlay)
-    told = _tell(store, library, clock, plan, by, overlay.id, overlay.version, overlay=True, drain=False)
-    return Loading(overlay.id, overlay.version, digest(overlay.text), True, *told)
 
 
 def with_overlay(policy: Policy, overlay: OverlayText) -> Policy:

@@ -323,18 +323,6 @@ def test_a_refresh_that_finds_the_same_lets_the_call_run():
     assert bench.state.state["cart"].version == 1
 
 
-def test_a_refresh_that_fails_does_not_let_the_call_run_on_what_was_known_before():
-    bench = DeskRun(say(ORDER), final())
-
-    async def down() -> object:
-        raise RuntimeError("down")
-
-    bench.shop.special["get_cart"] = down
-    bench.drive()
-    assert bench.shop.ledger == []
-    assert bench.call(1, 1).receipt.detail == "state cart could not be read again"
-
-
 def test_the_next_request_shows_the_new_cart_and_the_model_may_order_again():
     def thinks(request: Any) -> Any:
         bench.shop.cart["total"] = 9900  # type: ignore[attr-defined]

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from engine.adapters.memory_store import MemoryStore
 from engine.domain import events as e
 from engine.domain.actors import Actor
 from engine.domain.calls import Failed, NotExecuted
 from engine.domain.ids import CallId
-from engine.runtime import signals
+from engine.runtime import loading, signals
 from engine.runtime.approvals import Approval
 from engine.runtime.forking import Fork
-from engine.runtime.library import bundle_text
+from engine.runtime.library import PolicyLibrary, bundle_text
 from tests.runtime.bench import LEAD, ME, POLICY, TOOLS, Bench, Crash, compiled, final, say
 
 READ = ("get_stock", {"sku": 1})
@@ -331,3 +332,37 @@ def test_a_response_that_a_content_filter_cut_executes_no_write():
     bench = Bench(say(ROOM, finish="filter"), final())
     bench.drive()
     assert bench.shop.ledger == []
+
+
+# --- versions loaded meanwhile -----------------------------------------------------------------------------
+
+
+class StartsWhileLoading:
+    """A store in which somebody starts and drives a Run between the look at the open Runs and the load."""
+
+    def __init__(self, store: Any, start: Any) -> None:
+        self._store, self._start = store, start
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def runs(self, *args: Any, **more: Any) -> Any:
+        found = self._store.runs(*args, **more)
+        start, self._start = self._start, None
+        if start is not None:
+            start()
+        return found
+
+
+def test_a_run_that_starts_just_while_a_version_is_loaded_is_restricted_by_it():
+    store = MemoryStore()
+    late: list[Bench] = []
+
+    def start() -> None:
+        late.append(Bench(say(("ask_user", {"question": "?"})), store=store))
+        late[0].drive()
+
+    bench = Bench(say(("ask_user", {"question": "?"})), store=store)
+    newer = compiled(POLICY.replace("version: 1", "version: 2"))
+    loading.load_policy(StartsWhileLoading(store, start), PolicyLibrary(store), bench.clock, newer, ME)
+    assert late[0].state.restricted_by
