@@ -20,7 +20,7 @@ SOURCES = [*sorted((ROOT / "engine").rglob("*.py")), ROOT / "cli.py"]
 LINES_AT_MOST = 450
 
 LONGER = {
-    "engine/domain/events.py": (760, "the audit format is read as one list"),
+    "engine/domain/events.py": (800, "the audit format is read as one list"),
     "engine/domain/state.py": (500, "what a log folds to is read as one shape"),
     "engine/domain/policy.py": (520, "the policy model is read as one tree"),
 }

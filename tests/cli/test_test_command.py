@@ -145,7 +145,11 @@ def test_pytest_collects_the_cases_of_a_test_file(desk: Desk) -> None:
         "no:cacheprovider",
     ]
     done = subprocess.run(
-        words, capture_output=True, text=True, env={"PYTHONPATH": str(ROOT), "PATH": ""}, check=False
+        words,
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(ROOT), "PATH": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        check=False,
     )
     assert done.returncode == 1, done.stdout + done.stderr
     assert "2 failed, 1 passed" in done.stdout

@@ -122,9 +122,7 @@ def test_a_terminal_shows_it_without_being_asked(notes: Path) -> None:
     finally:
         os.close(ours)
     running.wait(timeout=30)
-    assert "turn 1  working text:\n  I look it up:\n  soon.\n  > " in shown.decode().replace(
-        "\r\n", "\n"
-    )
+    assert "turn 1  working text:\n  I look it up:\n  soon.\n  > " in shown.decode().replace("\r\n", "\n")
 
 
 def test_deltas_are_no_facts(notes: Path, agentctl: Ask) -> None:

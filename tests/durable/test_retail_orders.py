@@ -38,6 +38,7 @@ class Shopping:
             str(db),
             policy=ROOT / "policies" / "retail-order.policy.yaml",
             gateway=ScriptedGateway.from_turns(turns),
+            model="scripted/orders",
             clock=self.clock,
         )
         self.run = self.runtime.start(

@@ -110,7 +110,9 @@ Turn = Callable[[Any], Any]
 def retail(demo: Demo, turns: list[Turn | Any]) -> str:
     """A Run of the retail agent whose model thinks as a test says; it is left where it waits or ends."""
     with open_runtime(
-        policy="policies/retail-order.policy.yaml", gateway=ScriptedGateway.from_turns(turns)
+        policy="policies/retail-order.policy.yaml",
+        gateway=ScriptedGateway.from_turns(turns),
+        model="scripted/demo",
     ) as runtime:
         run = runtime.start("Order what is in my cart.", principal=SHOPPER, task={"channel": "web"})
         asyncio.run(runtime.drive(run))
@@ -121,7 +123,9 @@ def retail(demo: Demo, turns: list[Turn | Any]) -> str:
 def resumed(demo: Demo, turns: list[Turn | Any], call: str) -> None:
     """The shopper says yes to a held call, and the Run goes on."""
     with open_runtime(
-        policy="policies/retail-order.policy.yaml", gateway=ScriptedGateway.from_turns(turns)
+        policy="policies/retail-order.policy.yaml",
+        gateway=ScriptedGateway.from_turns(turns),
+        model="scripted/demo",
     ) as runtime:
         runtime.approve(demo.run, call, by=ANN)  # type: ignore[arg-type]  # any text that names a call
         asyncio.run(runtime.drive(demo.run))  # type: ignore[arg-type]  # a Run's id is text

@@ -83,7 +83,7 @@ async def contracts(chosen: Policy) -> list[tuple[ToolSchema, ...]]:
 
         seen = Seen()
         runtime = Runtime(
-            Parts(MemoryStore(), seen, NoTools(), QuickClock(), this_process(), "gateway/seen"), chosen
+            Parts(MemoryStore(), seen, NoTools(), QuickClock(), this_process(), "scripted/seen"), chosen
         )
         attrs = {name: _sample(type_) for name, type_ in chosen.attrs.items()}
         task = {name: _sample(field.type) for name, field in chosen.task.items()}
