@@ -89,7 +89,12 @@ def ours(policy: Policy, folder: Path, turns: int) -> tuple[list[float], int]:
     file = folder / f"ours-{turns}.db"
     store = SqlStore.open(str(file))
     parts = Parts(
-        store, model(turns), FunctionTools({"look_up": look_up}), SystemClock(), this_process(), "scripted/bench"
+        store,
+        model(turns),
+        FunctionTools({"look_up": look_up}),
+        SystemClock(),
+        this_process(),
+        "scripted/bench",
     )
     runtime = Runtime(parts, policy)
     run = runtime.start("count", principal=Principal(id="b", roles=("user",)))
@@ -108,7 +113,12 @@ def payloads(policy: Policy, turns: int = 20) -> list[list[int]]:
 
     store = MemoryStore()
     parts = Parts(
-        store, model(turns), FunctionTools({"look_up": look_up}), SystemClock(), this_process(), "scripted/bench"
+        store,
+        model(turns),
+        FunctionTools({"look_up": look_up}),
+        SystemClock(),
+        this_process(),
+        "scripted/bench",
     )
     runtime = Runtime(parts, policy)
     run = runtime.start("count", principal=Principal(id="b", roles=("user",)))
@@ -126,7 +136,9 @@ def floor(folder: Path, commits: list[list[int]], turns: int) -> float:
     connection = sqlite3.connect(file, isolation_level=None)
     connection.execute("pragma journal_mode=wal")
     connection.execute("pragma synchronous=full")
-    connection.execute("create table if not exists e (run text, seq integer, payload text, primary key (run, seq))")
+    connection.execute(
+        "create table if not exists e (run text, seq integer, payload text, primary key (run, seq))"
+    )
     start = connection.execute("select coalesce(max(seq), 0) from e").fetchone()[0]
     texts = [["y" * size for size in sizes] for sizes in commits]
     taken = []
@@ -156,7 +168,9 @@ def main() -> None:
     policy = load_policy("p.policy.yaml", FILES)
     commits = payloads(policy)
     print(f"one turn is {sum(map(len, commits))} events, {sum(map(sum, commits))} bytes in 2 commits\n")
-    print("| turns | ours, median µs a turn | last 10 % | floor µs | times the floor | database bytes a turn |")
+    print(
+        "| turns | ours, median µs a turn | last 10 % | floor µs | times the floor | database bytes a turn |"
+    )
     print("|---:|---:|---:|---:|---:|---:|")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
