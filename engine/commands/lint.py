@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -35,6 +38,7 @@ def lint_command(
     Exits 0 if nothing is wrong (notes do not count), 1 on errors and warnings, 2 if a path cannot be read,
     3 if there was nothing to check.
     """
+    _for_a_short_life()
     from engine.domain.diagnostics import Confidence
     from engine.domain.diagnostics import Diagnostic as Found
     from engine.policy.linter import lint
@@ -60,6 +64,14 @@ def lint_command(
         click.echo(f"nothing was checked: no `*.yaml` in {', '.join(paths)}", err=True)
         return NOTHING_CHECKED
     return FINDINGS if any(counts_for_exit(each, pedantic=pedantic) for each in found) else CLEAN
+
+
+def _for_a_short_life() -> None:
+    """What linting makes lives until its process ends: collecting it, and looking for pydantic's plugins, is a tenth
+    of the time."""
+    if "pydantic" not in sys.modules:
+        os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+        gc.disable()
 
 
 def _project() -> tuple[Mapping[str, LevelPart], Sequence[Diagnostic]]:
