@@ -27,6 +27,13 @@ _SECRET: Final = re.compile(
 )
 
 
+_HINT: Final = re.compile(
+    r"[srp]k[-_]|gh[pousr]_|github_pat_|glpat-|xox|AKIA|ASIA|AIza|eyJ|PRIVATE KEY|://"
+    r"|[Bb][Ee][Aa][Rr]|[Pp][Aa][Ss][Ss][Ww]|[Ss][Ee][Cc][Rr]|[Tt][Oo][Kk][Ee]|[Aa][Pp][Ii]_?[Kk]|[Cc][Rr][Ee][Dd]"
+)
+"""A line without one of these holds no secret that `_SECRET` knows: looking for them first is far cheaper."""
+
+
 def check(model: Model) -> Iterator[Diagnostic]:
     for document in model.documents.values():
         yield from _in_text(document)
@@ -34,7 +41,7 @@ def check(model: Model) -> Iterator[Diagnostic]:
 
 def _in_text(document: Document) -> Iterator[Diagnostic]:
     """The whole text is searched, comments too: they are stored and shown like the rest."""
-    for match in _SECRET.finditer(document.source.text):
+    for match in _suspects(document.source.text):
         group = "password" if match["password"] else "key"
         yield finding(
             "I901",
@@ -42,6 +49,15 @@ def _in_text(document: Document) -> Iterator[Diagnostic]:
             "this looks like a secret",
             "take it out of the file and change it; handlers read secrets from the environment or a secret store",
         )
+
+
+def _suspects(text: str) -> Iterator[re.Match[str]]:
+    start = 0
+    for line in text.splitlines(keepends=True):
+        end = start + len(line)
+        if _HINT.search(line):
+            yield from _SECRET.finditer(text, start, end)
+        start = end
 
 
 RULE = Rule(
