@@ -53,16 +53,16 @@ VARIANTS = {
 def benign(names: Sequence[str], processes: int) -> str:
     """What the user's tasks cost when nobody attacks."""
     lines = [
-        "| policies | tasks | done, ideal reviewer | done, nobody there | done, at most one approval | asks |",
-        "|---|---|---|---|---|---|",
+        "| policies | tasks | done, ideal reviewer | of these with no question | with at most one | questions | done, nobody there |",
+        "|---|---|---|---|---|---|---|",
     ]
     for said, base in VARIANTS.items():
         ideal, alone = (_benign(names, base, who, processes) for who in ("ideal", "nobody"))
         lines.append(
             f"| {said} | {len(ideal)} | {_count(each.useful for each in ideal)} "
-            f"| {_count(each.useful for each in alone)} "
+            f"| {_count(each.useful and not each.asked for each in ideal)} "
             f"| {_count(each.useful and each.asked <= 1 for each in ideal)} "
-            f"| {sum(each.asked for each in ideal)} |"
+            f"| {sum(each.asked for each in ideal)} | {_count(each.useful for each in alone)} |"
         )
     return "\n".join(lines)
 
