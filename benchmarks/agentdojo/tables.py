@@ -53,7 +53,8 @@ VARIANTS = {
 def benign(names: Sequence[str], processes: int) -> str:
     """What the user's tasks cost when nobody attacks."""
     lines = [
-        "| policies | tasks | done, ideal reviewer | of these with no question | with at most one | questions | done, nobody there |",
+        "| policies | tasks | done, ideal reviewer | of these with no question | with at most one "
+        "| questions | done, nobody there |",
         "|---|---|---|---|---|---|---|",
     ]
     for said, base in VARIANTS.items():
