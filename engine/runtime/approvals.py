@@ -56,8 +56,9 @@ def approve(
     """Records one person's yes. Raises Refused (with the attempt recorded), UsageError for an unknown call or
     for edits that do not fit the tool."""
     journal = Journal(store, run, clock, secrets=secrets)
+    journal.load()
     while True:
-        state = journal.load()
+        state = journal.state
         held = _held(journal, state, call, by, "approve")
         assert held.approval is not None
         eligible = eligible_rules(state, held.approval, by, clock)
@@ -147,8 +148,9 @@ def refuse(
     unknown call.
     """
     journal = Journal(store, run, clock, secrets=secrets)
+    journal.load()
     while True:
-        state = journal.load()
+        state = journal.state
         if _refused_before(state, call):
             return state
         held = _held(journal, state, call, by, "refuse")

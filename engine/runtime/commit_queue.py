@@ -81,7 +81,7 @@ class CommitQueue:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="agentctl-commits")
         self._kinds: list[Gathered[object, object]] = []
         self.appends: Gathered[Append, None] = self.gathered(store.append_all)
-        self._logs: Gathered[RunId, list[Event]] = self.gathered(self._read)
+        self._logs: Gathered[tuple[RunId, int], list[Event]] = self.gathered(self._read)
 
     def gathered(self, work: Callable[[Sequence[T]], Sequence[R | AgentctlError]]) -> Gathered[T, R]:
         """Batches of one more kind."""
@@ -96,9 +96,9 @@ class CommitQueue:
         """
         await outcome(self.appends.put(item))
 
-    async def events(self, run: RunId) -> list[Event]:
-        """The log of a Run. Raises what `EventStore.events` raises."""
-        return await outcome(self._logs.put(run))
+    async def events(self, run: RunId, after: int = 0) -> list[Event]:
+        """The events of a Run with seq > after. Raises what `EventStore.events` raises."""
+        return await outcome(self._logs.put((run, after)))
 
     async def call(self, work: Callable[[], R]) -> R:
         """Something else that the store does, in turn with the batches."""
@@ -110,12 +110,12 @@ class CommitQueue:
             await kind.close()
         self._thread.shutdown()
 
-    def _read(self, runs: Sequence[RunId]) -> list[list[Event] | AgentctlError]:
-        return [self._log(run) for run in runs]
+    def _read(self, wanted: Sequence[tuple[RunId, int]]) -> list[list[Event] | AgentctlError]:
+        return [self._log(run, after) for run, after in wanted]
 
-    def _log(self, run: RunId) -> list[Event] | AgentctlError:
+    def _log(self, run: RunId, after: int) -> list[Event] | AgentctlError:
         try:
-            return list(self._store.events(run))
+            return list(self._store.events(run, after))
         except AgentctlError as error:
             return error
 

@@ -6,6 +6,7 @@ Start and recovery are the same call: `drive`. Nothing says "recovering"; the lo
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -47,6 +48,8 @@ from engine.runtime.summaries import summary_failed, summary_of, summary_request
 T = TypeVar("T")
 GRACE = 5.0
 """Seconds that running tools get to answer after a stop was asked for."""
+LOOK_AFTER = 0.002
+"""Seconds of a wait after which the log is looked at for what others appended: a look costs a hundredth of that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +131,20 @@ class Driver:
 
     async def _commit(self, journal: Journal) -> bool:
         return await self._whole(journal.commit())
+
+    async def _hear(self, journal: Journal, began: float) -> bool:
+        """After a wait that began at `began` (monotonic seconds): folds what others said meanwhile, before what came
+        back is staged, so that its commit meets no newer log. True if there was anything."""
+        if time.monotonic() - began < LOOK_AFTER:
+            return False
+        try:
+            return await self._whole(journal.catch_up())
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            assert task is not None
+            task.uncancel()
+            task.cancel()  # at the next wait: what came back is staged and made durable first
+            return False
 
     async def drive(self, run: RunId) -> Driven:
         """Works on the Run until it is over or must wait. Raises ClaimHeld, ClaimLost, StoreError."""
@@ -213,9 +230,11 @@ class Driver:
         if not await self._commit(journal):
             return
         hearing = Hearing(self._on_text, self._secrets) if self._on_text is not None else None
+        began = time.monotonic()
         try:
             response = await self._gateway.propose(self._request(journal, view, step), hearing)
         except AttemptFailed as failure:
+            await self._hear(journal, began)
             cost = self._cost(step.model, failure.usage, failure.cost_usd)
             journal.stage(attempt_failed(step.start, failure, cost), fact=True)
         except asyncio.CancelledError:
@@ -227,6 +246,7 @@ class Driver:
         else:
             if hearing is not None:
                 hearing.end()
+            await self._hear(journal, began)
             self._close(journal, step, response)
 
     def _close(self, journal: Journal, step: steps.AskModel, response: ModelResponse) -> None:
@@ -250,11 +270,13 @@ class Driver:
             return
         state = journal.state
         request = self._request_of(journal, view, model, contract, len(state.turns) + 1, state.attempts + 1)
+        began = time.monotonic()
         try:
             await view.measure(state, request, contract)
         except asyncio.CancelledError:
             if not self._stopping:
                 raise
+        await self._hear(journal, began)
 
     async def _compact(self, journal: Journal, step: steps.Compact) -> None:
         journal.stage(step.start)
@@ -262,9 +284,11 @@ class Driver:
             return
         state = journal.state
         request = summary_request(state.run, len(state.turns) + 1, step, journal.read_result)
+        began = time.monotonic()
         try:
             response = await self._gateway.propose(request)
         except AttemptFailed as failure:
+            await self._hear(journal, began)
             journal.stage(summary_failed(failure), fact=True)
         except asyncio.CancelledError:
             if not self._stopping:
@@ -272,6 +296,7 @@ class Driver:
             journal.stage(summary_failed(AttemptFailed("cut", "interrupted")), fact=True)
             journal.flush_facts()
         else:
+            await self._hear(journal, began)
             summary = summary_of(step, response)
             author = MODEL if isinstance(summary, e.ContextCompacted) else HOST
             journal.stage(summary, actor=author, fact=True)
@@ -280,12 +305,13 @@ class Driver:
         """Waits before another attempt; what is staged becomes durable first. False: decide again."""
         if not await self._commit(journal):
             return False
+        began = time.monotonic()
         try:
             await self._clock.sleep(seconds)
         except asyncio.CancelledError:
             if not self._stopping:
                 raise
-        return not self._stopping
+        return not await self._hear(journal, began) and not self._stopping
 
     def _request(self, journal: Journal, view: View, step: steps.AskModel) -> ModelRequest:
         start = step.start
@@ -323,6 +349,7 @@ class Driver:
             return
         self._crash("before effect")
         answers: dict[int, Dispatched] = {}
+        began = time.monotonic()
         try:
             await self._dispatch_all(journal, view, starts, answers)
         except asyncio.CancelledError:
@@ -332,6 +359,7 @@ class Driver:
             journal.flush_facts()
             return
         self._crash("after effect")
+        await self._hear(journal, began)
         self._record(journal, answers)
 
     async def _dispatch_all(

@@ -1,7 +1,9 @@
 """Owns one Run's log as its writer sees it: folded state, facts not yet durable, and the commit.
 
-Facts are folded when they are staged and shown to nobody before they are durable. If somebody else appended
-in between, what was derived is forgotten, what the Host already knows (a closed turn, receipts) is kept.
+Facts are folded when they are staged and shown to nobody before they are durable. What others appended while
+nothing was staged is folded onto the state at hand (`catch_up`). If somebody else appended between a stage and its
+commit, the log is folded anew: what was derived is forgotten, what the Host already knows (a closed turn, receipts)
+is kept.
 """
 
 from __future__ import annotations
@@ -73,6 +75,28 @@ class Journal:
         if self._commits is None:
             return self.load()
         return self._fold(await self._commits.events(self._run))
+
+    async def catch_up(self) -> bool:
+        """Folds what others appended since, while nothing is staged: as much work as there is news.
+
+        Returns True if there was any. Views over the state stay good: it grew as if its own driver had appended.
+        What another driver appended is left alone, so that the next append says that the claim is lost.
+        """
+        assert not self._staged, "what is staged would stand between the log and its news"
+        if self._commits is None:
+            newer = list(self._store.events(self._run, self._durable_seq))
+        else:
+            newer = await self._commits.events(self._run, self._durable_seq)
+        own = self.claim.epoch if self.claim else 0
+        if not newer or any(event.claim_epoch > own for event in newer):
+            return False
+        heads = [self.state.head, *(event.hash for event in newer)]
+        if any(event.previous != head for event, head in zip(newer, heads, strict=False)):
+            await self.open()  # the log is another one than was folded
+            return True
+        fold(self._run, newer, self.state)
+        self._durable_seq = self.state.seq
+        return True
 
     def _fold(self, events: Iterable[Event]) -> RunState:
         self.state = fold(self._run, events)

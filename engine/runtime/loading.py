@@ -211,8 +211,9 @@ def _tell(
     for run, policy in plan.restrictions.items():
         bundle = library.add(policy)
         journal = Journal(store, run, clock)
+        journal.load()
         while True:
-            state = journal.load()
+            state = journal.state
             own = library.policy(state.bundle)
             drains = drain or (not overlay and "drain" in (policy.on_policy_change, own.on_policy_change))
             if state.terminal or not _is_news(state, name, bundle, overlay=overlay, drains=drains):

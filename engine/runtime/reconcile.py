@@ -58,8 +58,9 @@ def reconcile(
     if not by.id:
         raise UsageError("nobody is named", remedy="an operator's word needs the operator's identity")
     journal = Journal(store, run, clock, secrets=secrets)
+    journal.load()
     while True:
-        state = journal.load()
+        state = journal.state
         unknown = _unknown(journal, state, call, by)
         spec = library.policy(state.bundle).tools[unknown.tool]
         stored = masked_result(storable(finding.result), secrets) if finding.result is not None else None
@@ -93,8 +94,9 @@ def late_answer(
     with another key, or of a call that is settled already.
     """
     journal = Journal(store, run, clock, secrets=secrets)
+    journal.load()
     while True:
-        state = journal.load()
+        state = journal.state
         found = state.calls.get(call)
         if found is None or found.idempotency_key != key or call not in state.unknown_calls:
             raise Refused(

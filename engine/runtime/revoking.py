@@ -32,8 +32,9 @@ def revoke(
     Raises Refused, with the attempt recorded, for who may not; UsageError for a name that the Run does not have.
     """
     journal = Journal(store, run, clock, secrets=secrets)
+    journal.load()
     while True:
-        state = journal.load()
+        state = journal.state
         if state.ending is not None:
             _decline(journal, grant, by, f"the Run is {state.ending[0]}")
         ended = _ended(state, grant)

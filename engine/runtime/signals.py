@@ -28,8 +28,8 @@ def append(
     `say` raises Refused or UsageError where the state does not allow it.
     """
     journal = Journal(store, run, clock, secrets=secrets)
+    journal.load()
     while True:
-        journal.load()
         bodies = say(journal.state)
         for body in bodies:
             journal.say(body, actor)

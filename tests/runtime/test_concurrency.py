@@ -92,6 +92,7 @@ def test_a_run_that_waits_holds_no_claim():
 # --- people while a driver works ----------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("look_after")
 def test_a_closed_turn_is_kept_when_somebody_spoke_during_the_model_call():
     """The response was paid for and is a fact; what followed from it is decided again."""
 
@@ -108,6 +109,7 @@ def test_a_closed_turn_is_kept_when_somebody_spoke_during_the_model_call():
     assert bench.status == "completed"
 
 
+@pytest.mark.usefixtures("look_after")
 @pytest.mark.parametrize("times", [1, 2, 5])
 def test_receipts_are_kept_when_somebody_spoke_meanwhile(times: int):
     bench = Bench(say(room(1)), final())
@@ -144,6 +146,7 @@ def test_a_driver_whose_every_append_meets_a_newer_log_still_gets_on():
     bench.verified()
 
 
+@pytest.mark.usefixtures("look_after")
 def test_a_policy_loaded_during_the_model_call_fences_what_was_proposed_before():
     from tests.runtime.bench import POLICY
 
