@@ -54,7 +54,9 @@ class _Own(NamedTuple):
     """Arguments that are text: a literal in one of them is the call's own too."""
 
     def repeats(self, key: str) -> bool:
-        return key in self.values or any(_delimited(key, text) for text in self.texts)
+        if key in self.values:
+            return True
+        return bool(self.texts) and any(_delimited(key, text) for text in self.texts)
 
 
 NOTHING = _Own()
@@ -140,7 +142,11 @@ class Provenance:
         self._edits = len(state.user_values)
         for name, held in state.state.items():
             if self._slices.get(name, (0,))[0] != held.version:
-                known = {key: path for path, leaf in leaves(held.value, "") for key in _spellings(leaf)}
+                known = {
+                    key: path
+                    for path, leaf in leaves(held.value, "")
+                    for key in _spellings(leaf, normalised(leaf))
+                }
                 self._slices[name] = (held.version, known)
 
     def _answer(self, call: CallState) -> None:
@@ -161,7 +167,7 @@ class Provenance:
         plain = normalised(leaf)
         if not plain or len(plain) > MAX_WHOLE or own.repeats(plain):
             return
-        for key in _spellings(leaf):
+        for key in _spellings(leaf, plain):
             known = self._known.setdefault(key, {})
             for origin in origins:
                 known.setdefault(origin, where)
@@ -198,6 +204,9 @@ class ForTool:
 
 def normalised(value: Value) -> str:
     """The one spelling under which a scalar is compared."""
+    if isinstance(value, str):
+        text = (value if value.isascii() else unicodedata.normalize("NFC", value)).strip()
+        return _time(text) if _TIME.match(text) else text
     if isinstance(value, bool) or value is None:
         return ""
     if isinstance(value, datetime):
@@ -208,8 +217,7 @@ def normalised(value: Value) -> str:
         return _number(str(value))
     if isinstance(value, float):
         return _number(repr(value))
-    text = unicodedata.normalize("NFC", str(value)).strip()
-    return _time(text) if _TIME.match(text) else text
+    return unicodedata.normalize("NFC", str(value)).strip()
 
 
 def _asked(value: Value) -> str:
@@ -218,18 +226,19 @@ def _asked(value: Value) -> str:
     return _AS_NUMBER + plain if isinstance(value, int | float | Decimal) else plain
 
 
-def _spellings(leaf: Json) -> tuple[str, ...]:
-    """The spellings under which a recorded scalar is found."""
-    plain = normalised(leaf)
+def _spellings(leaf: Json, plain: str) -> tuple[str, ...]:
+    """The spellings under which a recorded scalar is found; `plain` is its normalised one."""
     if isinstance(leaf, str):
         return (plain, _AS_NUMBER + _number(plain)) if _NUMBER.match(plain) else (plain,)
     return (plain, _AS_NUMBER + plain)
 
 
-def _literals(token: str) -> Iterator[str]:
+def _literals(token: str) -> tuple[str, ...]:
     """A literal with and without marks at its edges, and the parts of `name:value` and `name=value`."""
+    if token.isalnum():
+        return (token,)
     seen = dict.fromkeys((token, token.strip(_EDGE_MARKS), *_PARTS.findall(token)))
-    yield from (each for each in seen if each)
+    return tuple(each for each in seen if each)
 
 
 def _words(text: str) -> set[str]:
