@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from posixpath import normpath
 from time import perf_counter
 from typing import Final, TypeAlias
 
@@ -68,7 +69,8 @@ def compile_policy(
             MemoryFiles(files), str(file), tuple(extra_overlays) or overlays, limits or said, with_tests
         )
     else:
-        model = Model(files or DiskFiles(), str(file), tuple(extra_overlays), limits or {}, with_tests)
+        added = tuple(normpath(name) for name in extra_overlays)
+        model = Model(files or DiskFiles(), str(file), added, limits or {}, with_tests)
     return _compiled(model)
 
 
@@ -84,9 +86,13 @@ def load_policy(
     if compiled.policy is not None:
         return compiled.policy
     count = len(compiled.errors)
+    faulty = dict.fromkeys(found.location.file for found in compiled.errors)
+    added = [
+        name for name in compiled.model.extra_overlays if name in faulty
+    ]  # lint of the policy knows none
     raise PolicyInvalid(
         f"`{file}` has {many(count, 'error')}",
-        remedy=f"run `agentctl lint {file}`",
+        remedy=f"run `agentctl lint {' '.join([str(file), *added])}`",
         diagnostics=compiled.diagnostics,
     )
 

@@ -133,20 +133,24 @@ def _plan_overlay(
 
 
 def with_overlay(policy: Policy, overlay: OverlayText) -> Policy:
-    """The policy as the overlay restricts it. Raises PolicyInvalid if the two do not fit."""
+    """The policy as the overlay restricts it. Raises PolicyInvalid if the two do not fit.
+
+    An older version that the policy names itself gives its place to the loaded one. The Run's own policy still has
+    it and is decided beside this one, so the stricter of the two holds.
+    """
     files = {name: text for name, text in policy.bundle.items() if name != DEPLOYMENT}
     before, limits = deployment_of(policy.bundle)
-    others = tuple(name for name in before if name != overlay.name)
+    name = next((own.place.file for own in policy.overlays if own.id == overlay.id), overlay.name)
     compiled = compile_policy(
         policy.file,
-        {**files, overlay.name: overlay.text},
-        extra_overlays=(*others, overlay.name),
+        {**files, name: overlay.text},
+        extra_overlays=(*(other for other in before if other != name), name),
         limits=limits,
     )
     if compiled.policy is None:
         raise PolicyInvalid(
             f"overlay `{overlay.id}` does not fit policy `{policy.id}`",
-            remedy="mend it: it must compile with the policy of every open Run",
+            remedy="mend it and load it again: it must compile with every policy that it is to restrict",
             diagnostics=compiled.diagnostics,
         )
     return compiled.policy

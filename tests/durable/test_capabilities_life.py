@@ -7,11 +7,12 @@ import pytest
 from engine.domain.errors import PolicyInvalid, Refused, UsageError
 from engine.domain.ids import CallId
 from engine.domain.policy import Policy
+from engine.policy.compiler import load_policy
 from engine.runtime.approvals import Approval
 from engine.runtime.loading import OverlayText, read_overlay
 from tests.durable.conftest import Office
 from tests.durable.shop import letter, letters, person
-from tests.runtime.bench import LEAD, ME, POLICY, TOOLS, Bench, compiled, final, say
+from tests.runtime.bench import CLERK, LEAD, ME, POLICY, TOOLS, Bench, compiled, final, say
 
 REVOKING = POLICY.replace(
     "    expires: {after: 1h, calls: 3}", "    expires: {after: 1h, calls: 3}\n    revoke: {roles: [lead]}"
@@ -246,6 +247,27 @@ def test_an_overlay_and_a_policy_of_one_name_do_not_replace_each_other():
     bench.drive()
     assert bench.outcomes(2) == ["rejected"]
     assert bench.outcomes(3) == ["rejected"]
+
+
+def test_a_newer_version_of_an_overlay_that_the_policy_names_restricts_beside_its_own():
+    own = OVERLAY.replace('"kind:write"', "set_price")
+    files = {
+        "shop.policy.yaml": POLICY.replace("tool_specs:", "overlays: [org/freeze.overlay.yaml]\ntool_specs:"),
+        "shop.tools.yaml": TOOLS,
+        "org/freeze.overlay.yaml": own,
+    }
+    bench = Bench(say(ASK), say(("book_room", {"room": 1}), ("set_price", {"sku": 1, "price": 2})), final())
+    bench.policy = load_policy("shop.policy.yaml", files)
+    bench.run = bench.runtime().start("please", principal=CLERK)
+    bench.drive()
+    pushed = own.replace("version: 1", "version: 2").replace("set_price", "book_room")
+    loading = bench.runtime().load_overlay(read_overlay("pushed.yaml", pushed), by=LEAD)
+    assert bench.run in loading.restricted
+    bench.reply("go on")
+    bench.drive()
+    assert bench.outcomes(2) == ["rejected", "rejected"]
+    later = bench.runtime().start("please", principal=CLERK)
+    assert [event.kind for event in bench.store.events(later)].count("PolicyLoaded") == 1
 
 
 def test_an_overlay_that_does_not_fit_one_open_run_is_loaded_for_none():

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from engine.domain.canonical import digest
 from engine.domain.errors import PolicyInvalid, SourceError
 from engine.domain.policy import Effect, Policy
 from engine.domain.types import ArgClass
 from engine.policy.compiler import STAGES, compile_policy, load_policy
-from tests.policy.examples import OVERLAY, POLICIES, ROOT, TOOLS, changed, compiled, texts
+from tests.policy.examples import OVERLAY, POLICIES, ROOT, TOOLS, changed, compiled, errors, texts
 
 
 def policy_of(name: str, files: dict[str, str] | None = None) -> Policy:
@@ -210,3 +211,53 @@ def test_findings_about_a_condition_point_into_a_block_scalar() -> None:
     (found,) = compiled("retail", files).diagnostics
     line = files[found.location.file].splitlines()[found.location.line - 1]
     assert (found.code, line[found.location.column - 1 :]) == ("R201", "'place_ordr')")
+
+
+def test_an_overlay_that_is_pinned_must_have_that_digest() -> None:
+    text = texts()[OVERLAY]
+    for pin, found in ((digest(text), []), (digest(text)[:12], []), ("0" * 64, ["Y205"]), ("abc", ["Y205"])):
+        pinned = changed(
+            POLICIES["ops"], "org-baseline.overlay.yaml", f"org-baseline.overlay.yaml@sha256:{pin}"
+        )
+        result = compiled("ops", pinned)
+        assert [each.code for each in errors(result)] == found, pin
+        assert all(digest(text) in each.help for each in errors(result))
+
+
+def test_a_file_of_the_policy_is_not_taken_for_an_overlay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in texts().items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    for name in (POLICIES["mini"], f"./{POLICIES['mini']}", TOOLS["mini"]):
+        with pytest.raises(SourceError, match="is no overlay"):
+            load_policy(POLICIES["mini"], extra_overlays=[name])
+
+
+def test_an_overlay_that_policy_and_deployment_name_counts_once_however_it_is_spelt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in texts().items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    policy = load_policy(POLICIES["ops"], extra_overlays=[f"./{OVERLAY}"])
+    assert [overlay.id for overlay in policy.overlays] == ["org-baseline"]
+    assert load_policy(policy.file, policy.bundle).digest == policy.digest
+
+
+def test_faults_of_an_overlay_of_the_deployment_are_looked_for_in_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in (POLICIES["mini"], TOOLS["mini"], "mini/notes.test.yaml"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(texts()[name], encoding="utf-8")
+    (tmp_path / "bad.overlay.yaml").write_text(
+        "agentctl: overlay/v1\nid: bad\nversion: 1\n", encoding="utf-8"
+    )
+    with pytest.raises(PolicyInvalid) as raised:
+        load_policy(POLICIES["mini"], extra_overlays=["bad.overlay.yaml"])
+    assert raised.value.remedy == f"run `agentctl lint {POLICIES['mini']} bad.overlay.yaml`"

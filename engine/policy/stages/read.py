@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
+from engine.domain.canonical import digest
 from engine.domain.diagnostics import Location
 from engine.domain.errors import SourceError
 from engine.policy.files import beside
@@ -13,6 +15,8 @@ from engine.policy.source import Document, parse
 
 _KINDS = {"tool_specs": "tools/v1", "overlays": "overlay/v1", "tests": "test/v1"}
 """Key of a policy that lists files -> the kind of document they are."""
+PIN: Final = 12
+"""Hexadecimal digits of a digest that are enough to pin a file."""
 
 
 def read(model: Model) -> None:
@@ -22,7 +26,8 @@ def read(model: Model) -> None:
         return
     root = document.root
     model.tool_files = list(_read_all(model, root, "tool_specs"))
-    model.overlay_files = [*_read_all(model, root, "overlays"), *_read_extra(model)]
+    model.overlay_files = list(_read_all(model, root, "overlays"))
+    _read_extra(model)
     if model.with_tests:
         model.test_files = list(_read_all(model, root, "tests"))
     _read_prompt(model, root)
@@ -36,19 +41,40 @@ def _read_all(model: Model, root: Table, key: str) -> Iterator[str]:
     for item in entry.value.items:
         if not isinstance(item, Scalar) or not isinstance(item.value, str):
             continue
-        name = beside(model.file, item.value.partition("@sha256:")[0])
-        if name in model.documents:
+        written, _, pin = item.value.partition("@sha256:") if key == "overlays" else (item.value, "", "")
+        name = beside(model.file, written)
+        if name == model.file:
+            model.add(
+                "R204", item.location, f"`{item.value}` is this policy itself", f"name a {_KINDS[key]} file"
+            )
+        elif name in model.documents:
             model.add("R204", item.location, f"`{item.value}` is listed already", "list each file once")
-        elif _read_one(model, name, item.value, item.location, key) is not None:
+        elif _read_one(model, name, written, item.location, key) is not None:
+            if pin and name not in model.extra_overlays:
+                _pinned(model, model.documents[name], pin, item)
             yield name
 
 
-def _read_extra(model: Model) -> Iterator[str]:
+def _pinned(model: Model, document: Document, pin: str, item: Scalar) -> None:
+    """The digest that a policy states is that of the file, or the file is another one than was meant."""
+    found = digest(document.source.text)
+    if len(pin) < PIN or not found.startswith(pin):
+        model.add("Y205", item.location, f"`{document.name}` has the digest sha256:{found[:PIN]}…, not sha256:{pin}",
+                  f"look at what changed; then write @sha256:{found}")  # fmt: skip
+
+
+def _read_extra(model: Model) -> None:
     """Overlays that the deployment adds; one that the policy names too counts once."""
     for name in model.extra_overlays:
-        if name not in model.documents:
-            model.documents[name] = parse(name, model.files.read(name), _KINDS["overlays"])
-            yield name
+        if name in model.overlay_files:
+            continue
+        if name in model.documents:
+            raise SourceError(
+                f"`{name}` is no overlay: it is the policy, or one of its other files",
+                remedy="name an overlay/v1 file",
+            )
+        model.documents[name] = parse(name, model.files.read(name), _KINDS["overlays"])
+        model.overlay_files.append(name)
 
 
 def _read_one(model: Model, name: str, written: str, place: Location, key: str) -> Document | None:
