@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -41,12 +40,19 @@ def load_command(
     from engine.commands.identity import who_acts
     from engine.commands.project import this_project
     from engine.domain.errors import UsageError
+    from engine.policy.files import DiskFiles, declared
     from engine.runtime.loading import read_overlay
 
     project = this_project()
     by = who_acts(project, identity, roles)
-    text = _text(file)
-    overlay = read_overlay(file, text) if "overlay/v1" in _head(text) else None
+    text = DiskFiles().read(file)
+    kind = declared(text)
+    if kind not in ("policy/v1", "overlay/v1"):
+        raise UsageError(
+            f"`{file}` is no policy and no overlay" + (f", but {kind}" if kind else ""),
+            remedy="load a file that starts with `agentctl: policy/v1` or `agentctl: overlay/v1`",
+        )
+    overlay = read_overlay(file, text) if kind == "overlay/v1" else None
     if overlay is not None and drain:
         raise UsageError("an overlay drains nothing", remedy="load a policy with `--drain`")
     policy = load_policy(file, project) if overlay is None else None
@@ -58,23 +64,6 @@ def load_command(
             loading = runtime.load_overlay(overlay, by=by)
     _say(loading, as_json=as_json)
     return 0
-
-
-def _text(file: str) -> str:
-    from engine.domain.errors import SourceError
-
-    try:
-        return Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SourceError(
-            f"`{file}` cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8'}",
-            remedy="name a policy or an overlay",
-        ) from None
-
-
-def _head(text: str) -> str:
-    """The line that says what document it is."""
-    return next((line for line in text.splitlines() if line.startswith("agentctl:")), "")
 
 
 def _say(loading: Loading, *, as_json: bool) -> None:

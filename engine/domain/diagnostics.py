@@ -45,8 +45,9 @@ class Diagnostic:
     help: str
     confidence: Confidence = Confidence.CERTAIN
 
-    def sort_key(self) -> tuple[str, int, int, str]:
-        return (self.location.file, self.location.line, self.location.column, self.code)
+    def sort_key(self) -> tuple[str, int, int, str, str]:
+        """By place, then by what is said, so that the order is the same in every process."""
+        return (self.location.file, self.location.line, self.location.column, self.code, self.message)
 
 
 def many(count: int, noun: str, plural: str = "") -> str:

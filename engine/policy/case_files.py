@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from engine.domain.errors import PolicyInvalid
 from engine.domain.policy import Policy
 from engine.policy.documents.base import Faults
 from engine.policy.documents.test import CasePart, TestDocument
-from engine.policy.files import DiskFiles, Files, beside
+from engine.policy.files import DiskFiles, Files, beside, declared
 from engine.policy.nodes import data
 from engine.policy.source import parse
 from engine.policy.stages.cases import check_cases
@@ -74,8 +73,6 @@ def _invalid(file: str, found: Iterable[Diagnostic]) -> PolicyInvalid:
 
 # --- which files --------------------------------------------------------------------------------------------
 
-_POLICY: Final = re.compile(r"^agentctl:\s*[\"']?policy/v1\b", re.MULTILINE)
-_TEST: Final = re.compile(r"^agentctl:\s*[\"']?test/v1\b", re.MULTILINE)
 _ENDS: Final = (".test.yaml", ".test.yml")
 _SKIPPED: Final = frozenset({"node_modules", "__pycache__"})
 
@@ -85,7 +82,7 @@ def is_case_file(file: Path) -> bool:
     if not file.name.endswith(_ENDS):
         return False
     try:
-        return _TEST.search(file.read_text(encoding="utf-8", errors="replace")) is not None
+        return declared(file.read_text(encoding="utf-8", errors="replace")) == "test/v1"
     except OSError:
         return False
 
@@ -108,7 +105,7 @@ def policy_files(folder: str) -> Iterator[str]:
     """Every policy in a folder."""
     for name in _below(folder, (".yaml", ".yml")):
         text = Path(name).read_text(encoding="utf-8", errors="replace")
-        if _POLICY.search(text):
+        if declared(text) == "policy/v1":
             yield name
 
 
@@ -116,7 +113,7 @@ def _named(path: str, files: Files) -> Iterator[str]:
     name = os.path.normpath(path)
     if os.path.isdir(name):
         yield from _below(name, _ENDS)
-    elif _POLICY.search(files.read(name)):
+    elif declared(files.read(name)) == "policy/v1":
         yield from _tests_of(name, files)
     else:
         yield name

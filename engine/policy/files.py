@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Final, Protocol
 from engine.domain.errors import SourceError
 
 MAX_BYTES: Final = 2_000_000
+_DECLARED: Final = re.compile(r"""^["']?agentctl["']?[ \t]*:[ \t]*["']?([\w-]+/v\d+)""", re.MULTILINE)
 DEPLOYMENT: Final = "deployment.json"
 """The bundle entry that keeps what the deployment added: overlays and values of limits."""
 
@@ -23,28 +25,38 @@ class Files(Protocol):
     def exists(self, name: str) -> bool: ...
 
 
+class NotText(SourceError):
+    """A file that is there, but whose bytes are no text that is read."""
+
+
+def declared(text: str) -> str:
+    """What a text says that it is, such as `policy/v1`, before anything is parsed; empty if no line says it."""
+    found = _DECLARED.search(text)
+    return found[1] if found is not None else ""
+
+
 def beside(file: str, reference: str) -> str:
     """The name of a file that another file refers to by a relative path."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(file), reference))
 
 
 def decode(name: str, raw: bytes) -> str:
-    """UTF-8 text without a byte order mark. Raises SourceError."""
+    """UTF-8 text without a byte order mark. Raises NotText."""
     if len(raw) > MAX_BYTES:
-        raise SourceError(
+        raise NotText(
             f"`{name}` has {len(raw):,} bytes, at most {MAX_BYTES:,} are read", remedy="split the file"
         )
     if raw.startswith((b"\xff\xfe", b"\xfe\xff", b"\x00")) or raw[1:2] == b"\x00":
-        raise SourceError(f"`{name}` is UTF-16 or UTF-32 text", remedy="save it as UTF-8")
+        raise NotText(f"`{name}` is UTF-16 or UTF-32 text", remedy="save it as UTF-8")
     if raw.startswith(b"\xef\xbb\xbf"):
-        raise SourceError(
+        raise NotText(
             f"`{name}` starts with a byte order mark", remedy="save it as UTF-8 without a byte order mark"
         )
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise SourceError(f"`{name}` is not UTF-8 text (line {line})", remedy="save it as UTF-8") from error
+        raise NotText(f"`{name}` is not UTF-8 text (line {line})", remedy="save it as UTF-8") from error
 
 
 class DiskFiles:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -11,8 +10,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final, TypeVar
 
-from engine.domain.diagnostics import Confidence, Diagnostic, Severity
+from engine.domain.diagnostics import Confidence, Diagnostic, Location, Severity
 from engine.policy.catalogue import load_rules
+from engine.policy.codes import finding
 from engine.policy.compiler import compile_policy
 from engine.policy.documents.base import Part
 from engine.policy.documents.kinds import check_overlay, check_test, check_tools
@@ -20,18 +20,21 @@ from engine.policy.documents.overlay import OverlayDocument
 from engine.policy.documents.project import FILE_NAME, LevelPart, check_project
 from engine.policy.documents.test import TestDocument
 from engine.policy.documents.tools import ToolsDocument
-from engine.policy.files import DiskFiles, Files, beside
+from engine.policy.files import DiskFiles, Files, NotText, declared
 from engine.policy.model import Model
 from engine.policy.source import Document, parse
 from engine.policy.stages.references import references
-from engine.policy.stages.shape import check_document, document_type, unknown_document
+from engine.policy.stages.shape import (
+    SCRIPT,
+    check_document,
+    document_type,
+    unknown_document,
+    written_type,
+)
 from engine.policy.stages.types import types
 from engine.policy.suppressions import Suppression, read_suppressions, silence
 from engine.policy.written import is_limited
 
-_POLICY: Final = re.compile(r"^agentctl:[ \t]*[\"']?policy/v1\b", re.MULTILINE)
-_SCRIPT: Final = re.compile(r"^agentctl:[ \t]*[\"']?script/v1\b", re.MULTILINE)
-"""What a scripted model plays: its adapter reads it, here only its YAML is checked."""
 P = TypeVar("P", bound=Part)
 _WITHOUT_SOLVER: Final = (
     "conditions that compare facts with each other were judged by finite cases only, as the solver is not "
@@ -93,14 +96,24 @@ def lint(
     """
     work = _Work(files or DiskFiles(), today or date.today(), audit)
     names = list(dict.fromkeys(name for path in paths for name in _names(str(path))))
-    texts = {name: work.files.read(name) for name in names}
-    for name in names:
-        if _POLICY.search(texts[name]):
+    texts = {name: text for name in names if (text := _text(work, name)) is not None}
+    for name, text in texts.items():
+        if declared(text) == "policy/v1":
             _policy(work, name)
-    for name in names:
+    for name, text in texts.items():
         if name not in work.documents and name not in work.texts:
-            _alone(work, name, texts[name])
+            _alone(work, name, text)
     return _report(work, levels or {})
+
+
+def _text(work: _Work, name: str) -> str | None:
+    """None for a file whose bytes are no text: that is a finding, and the other files are still checked."""
+    try:
+        return work.files.read(name)
+    except NotText as error:
+        _add(work, [finding("Y101", Location(name, 1, 1), error.message, error.remedy)])
+        work.texts[name] = ""
+        return None
 
 
 def _names(path: str) -> Iterator[str]:
@@ -111,8 +124,9 @@ def _names(path: str) -> Iterator[str]:
     for folder, folders, inside in os.walk(name):
         folders[:] = sorted(each for each in folders if not each.startswith(".") and each not in _SKIPPED)
         for each in sorted(inside):
-            if each.endswith((".yaml", ".yml")):
-                yield os.path.normpath(os.path.join(folder, each))
+            path = os.path.normpath(os.path.join(folder, each))
+            if each.endswith((".yaml", ".yml")) and (os.path.isfile(path) or not os.path.exists(path)):
+                yield path  # no pipes and devices; a link to nothing is told by the reading of it
 
 
 # --- one file ---------------------------------------------------------------------------------------------
@@ -132,8 +146,11 @@ def _alone(work: _Work, name: str, text: str) -> None:
         return
     document = parse(name, text)
     model = Model(work.files, name, unread=True, documents={name: document})
-    wrong = None if _SCRIPT.search(text) else unknown_document(document)
-    kind = document_type(document)
+    said, kind = written_type(document), document_type(document)
+    wrong = None if said == SCRIPT else unknown_document(document)
+    if kind == "policy/v1":
+        _policy(work, name)
+        return
     if wrong is not None:
         model.add(wrong.code, wrong.location, wrong.message, wrong.help)
     elif kind == "tools/v1":
@@ -143,20 +160,10 @@ def _alone(work: _Work, name: str, text: str) -> None:
             model.overlay_parts, name, check_document(document, OverlayDocument, check_overlay, model.faults)
         )
     elif kind == "test/v1":
-        _test(model, name, document)
+        _kept(model.test_parts, name, check_document(document, TestDocument, check_test, model.faults))
     references(model)
     types(model)
     _take(work, model)
-
-
-def _test(model: Model, name: str, document: Document) -> None:
-    part = check_document(document, TestDocument, check_test, model.faults)
-    _kept(model.test_parts, name, part)
-    if part is not None and part.is_written("policy"):
-        policy = beside(name, part.policy)
-        if not model.files.exists(policy):
-            model.add("R210", part.place("policy"), f"there is no file `{part.policy}`",
-                      f"looked for `{policy}`: create it, or mend the path")  # fmt: skip
 
 
 def _kept(parts: dict[str, P], name: str, part: P | None) -> None:

@@ -72,6 +72,8 @@ class Items:
     end: int
     items: list[Node] = field(default_factory=list)
     label: Scalar | None = None
+    lost: bool = False
+    """An item is written that could not be read: the fault has been reported."""
 
     @property
     def location(self) -> Location:
@@ -82,6 +84,8 @@ class Items:
 class Entry:
     key: Scalar
     value: Node
+    invented: bool = False
+    """Nobody wrote it: it stands for what is missing."""
 
 
 @dataclass(slots=True, eq=False)
@@ -110,16 +114,16 @@ class Table:
         return replace(self, entries=kept, lost={*self.lost, key})
 
     def having(self, key: str, value: Node) -> Table:
-        known = self.entries.get(key)
-        entry = Entry(known.key if known else self._invented(key), value)
+        entry = Entry(self.entries[key].key, value, self.entries[key].invented)
         return replace(self, entries={**self.entries, key: entry})
 
     def invent(self, key: str, value: Json) -> Table:
         """The table with a value that nobody wrote; its place is that of the table."""
-        return self.having(key, _invented(value, self))
+        return replace(self, entries={**self.entries, key: self._invented(key, value)})
 
-    def _invented(self, key: str) -> Scalar:
-        return Scalar(self.source, self.start, self.start, key, key, None, self.label)
+    def _invented(self, key: str, value: Json) -> Entry:
+        name = Scalar(self.source, self.start, self.start, key, key, None, self.label)
+        return Entry(name, _invented(value, self), invented=True)
 
 
 Node: TypeAlias = Scalar | Items | Table
@@ -179,7 +183,7 @@ def _invented(value: Json, near: Table) -> Node:
     if isinstance(value, dict):
         table = Table(near.source, near.start, near.start, label=near.label)
         for key, item in value.items():
-            table.entries[key] = Entry(near._invented(key), _invented(item, near))
+            table.entries[key] = near._invented(key, item)
         return table
     if isinstance(value, list):
         items = [_invented(item, near) for item in value]

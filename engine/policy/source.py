@@ -117,7 +117,7 @@ class _Reader:
                 if self.root is not None:
                     self.fault("Y104", event.start_mark.index, event.end_mark.index,
                                "a second document starts in the file", "one document per file: split it")  # fmt: skip
-                    return
+                    raise _Stop
                 self.root = self._node(self._next(), None, 0)
                 if self._is_nothing(self.root):
                     self.root = None
@@ -238,6 +238,8 @@ class _Reader:
 
     def _syntax(self, error: yaml.YAMLError) -> None:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        if getattr(error, "context", None) == "while scanning a simple key":
+            mark = error.context_mark  # type: ignore[attr-defined]  # the line of the key, not the one after it
         index = min(mark.index, max(len(self.source.text) - 1, 0)) if mark is not None else 0
         line_start = self.source.text.rfind("\n", 0, index) + 1
         line_end = self.source.text.find("\n", line_start)
@@ -264,11 +266,24 @@ def _advice(line: str, column: int, message: str) -> str:
     if "mapping values are not allowed" in message or "did not find expected key" in message:
         head = line.split(":", 1)
         if len(head) == 2 and head[1].strip() and line.index(":") < column:
-            value = head[1].strip().replace('"', "'")
-            return f'quote the value: `{head[0].strip()}: "{value}"`'
+            return f"quote the value: `{head[0].strip()}: {_quoted(head[1].strip())}`"
         return "check the indentation of this line and of the one above"
     if "alias" in message:
         return 'a value that starts with `*` needs quotes: "*"'
     if "end of stream" in message or "expected ',' or" in message:
         return "close the quote or bracket that is still open"
+    if "could not find expected ':'" in message:
+        return "write a colon and a blank behind the key: `key: value`"
+    if "expected '-' indicator" in message:
+        return "give this line the indentation of the lines above it that it belongs to"
+    if "<document start>" in message:
+        return "is this a YAML file? One of ours starts with `agentctl: policy/v1` or the like"
     return _QUOTE
+
+
+def _quoted(value: str) -> str:
+    """The value in quotes that do not end inside it; quotes that were meant to stand around it are not doubled."""
+    inner = value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
+    if '"' in inner and "'" not in inner:
+        return f"'{inner}'"
+    return '"{}"'.format(inner.replace('"', "'"))

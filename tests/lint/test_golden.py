@@ -1,4 +1,4 @@
-"""What an author reads: twenty broken copies of the smallest policy, each beside what `lint` prints for it."""
+"""What an author reads: forty broken copies of the smallest policy, each beside what `lint` prints for it."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def test_a_broken_file_is_explained_as_recorded(broken: Path, golden: Callable[[
     report = report_on(broken)
     checked = Checked(report.diagnostics, report.texts, report.files, report.rules, report.conditions)
     golden(broken.with_suffix("").with_suffix(".txt"), as_text(checked) + "\n")
-    assert report.count(Severity.ERROR)
+    assert report.count(Severity.ERROR) or report.count(Severity.WARNING)
 
 
-def test_there_are_twenty() -> None:
-    assert len(BROKEN) == 20
+def test_there_are_forty() -> None:
+    assert len(BROKEN) == 40
     assert {path.stem for path in HERE.glob("*.txt")} == {path.name.split(".")[0] for path in BROKEN}
 
 

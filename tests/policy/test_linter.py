@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -86,6 +87,70 @@ def test_a_case_that_expects_nothing_is_an_error(folder: Path) -> None:
 def test_a_path_that_cannot_be_read_is_an_error() -> None:
     with pytest.raises(SourceError, match="there is no file"):
         lint(["nowhere.yaml"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("agentctl:", '"agentctl":'), ("agentctl:", "agentctl :"), ("agentctl: ", "agentctl:\n  ")],
+)
+def test_a_policy_is_checked_however_its_first_key_is_written(folder: Path, old: str, new: str) -> None:
+    file = folder / "mini/notes.policy.yaml"
+    edit(file, old, new)
+    edit(file, "find_note]", "find_nots]")
+    assert "R201" in codes(lint([file], today=TODAY))
+    assert lint(["policies"], today=TODAY).rules == 25
+
+
+def test_a_file_that_is_no_text_is_a_finding_and_the_others_are_checked(folder: Path) -> None:
+    (folder / "latin.yaml").write_bytes("# caf\u00e9".encode("latin-1"))
+    (folder / "mark.yaml").write_bytes(b"\xef\xbb\xbfagentctl: tools/v1")
+    edit(folder / "mini/notes.policy.yaml", "find_note]", "find_nots]")
+    found = [each for each in lint(["policies"], today=TODAY).diagnostics if each.code in ("Y101", "R201")]
+    assert [(each.code, each.location.file) for each in found] == [
+        ("Y101", "policies/latin.yaml"),
+        ("Y101", "policies/mark.yaml"),
+        ("R201", "policies/mini/notes.policy.yaml"),
+    ]
+
+
+def test_a_pipe_in_a_folder_is_not_waited_for(folder: Path) -> None:
+    os.mkfifo(folder / "pipe.yaml")
+    assert lint(["policies"], today=TODAY).files == 16
+
+
+def test_cases_are_those_of_the_policy_that_names_them(folder: Path) -> None:
+    shutil.copy(folder / "mini/notes.policy.yaml", folder / "mini/other.policy.yaml")
+    (found,) = [
+        each
+        for each in lint([folder / "mini/other.policy.yaml"], today=TODAY).diagnostics
+        if each.code == "Y205"
+    ]
+    assert (Path(found.location.file).name, found.location.line) == ("notes.test.yaml", 2)
+    assert "other.policy.yaml` names them" in found.message
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"), [("script/v1", "--model scripted/FILE"), ("project/v1", "`agentctl.yaml`")]
+)
+def test_a_document_in_the_wrong_place_is_told_where_it_belongs(folder: Path, kind: str, says: str) -> None:
+    (folder / "mini/notes.tools.yaml").write_text(f"agentctl: {kind}\n")
+    (found,) = [
+        each
+        for each in lint([folder / "mini/notes.policy.yaml"], today=TODAY).diagnostics
+        if each.code == "Y105"
+    ]
+    assert found.message == f"this is a {kind} document"
+    assert says in found.help
+
+
+def test_findings_at_one_place_have_one_order(folder: Path) -> None:
+    """A set of findings is in the order of its hashes, which differs from process to process."""
+    file = folder / "empty.policy.yaml"
+    file.write_text("agentctl: policy/v1\n")
+    said = [each.message for each in lint([file], today=TODAY).diagnostics if each.code == "Y202"]
+    assert said == sorted(said)
+    assert len(said) == 9
+    assert codes(lint([file], today=TODAY)) == ["T101", *["Y202"] * 9]
 
 
 def test_an_empty_folder_reports_no_file(tmp_path: Path) -> None:

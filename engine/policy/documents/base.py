@@ -14,6 +14,7 @@ from pydantic_core import PydanticCustomError
 from engine.domain.canonical import Json
 from engine.domain.diagnostics import Diagnostic, Location, suggest
 from engine.policy.codes import finding
+from engine.policy.documents.forms import form_at
 from engine.policy.documents.wording import advice, wording
 from engine.policy.nodes import Data, Items, Node, Scalar, Table, data, find
 
@@ -150,11 +151,15 @@ class Part(BaseModel):
 
     def is_written(self, key: str) -> bool:
         """True if the key is in the file with a value that could be read."""
-        return key in self._node.entries
+        entry = self._node.entries.get(key)
+        return entry is not None and not entry.invented
 
     def is_lost(self, key: str) -> bool:
-        """True if the key is in the file, but its fault has been reported and its value is gone."""
-        return key in self._node.lost
+        """True if the key is in the file, but its fault has been reported and its value, or a part of it, is gone."""
+        entry = self._node.entries.get(key)
+        return key in self._node.lost or (
+            entry is not None and isinstance(entry.value, Items) and entry.value.lost
+        )
 
 
 P = TypeVar("P", bound=Part)
@@ -258,7 +263,7 @@ def _bad(cls: type[Part], table: Table, fault: Any) -> None:
         return
     subject = label.text if label is not None else key
     code, message = wording(subject, shown, node, fault)
-    report(code, place, message, advice(shown, node, fault))
+    report(code, place, message, advice(shown, node, fault, form_at(cls, fault["loc"], shown)))
 
 
 def _locate(table: Table, steps: tuple[str | int, ...]) -> tuple[Node, Scalar | None, bool]:
@@ -293,7 +298,8 @@ def _smaller(node: Node, steps: tuple[str | int, ...]) -> Node | None:
         if isinstance(node, Items) and isinstance(step, int) and step < len(node.items):
             smaller = _smaller(node.items[step], rest)
             kept = [smaller if at == step else item for at, item in enumerate(node.items)]
+            left = [item for item in kept if item is not None]
             return Items(
-                node.source, node.start, node.end, [item for item in kept if item is not None], node.label
+                node.source, node.start, node.end, left, node.label, len(left) < len(kept) or node.lost
             )
     return None

@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 
 _DURATION: Final = re.compile(r"(?:(\d{1,7})d)?(?:(\d{1,7})h)?(?:(\d{1,7})m)?(?:(\d{1,9})s)?", re.ASCII)
 _MONEY: Final = re.compile(r"\d{1,12}(?:\.\d{1,8})?", re.ASCII)
+_NUMBER: Final = re.compile(r"\d{1,12}(?:\.\d{1,8})?(?![\d.])", re.ASCII)
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
@@ -44,7 +45,8 @@ def _money(value: Any) -> Decimal:
     if isinstance(value, str) and _MONEY.fullmatch(value):
         return Decimal(value)
     if isinstance(value, str) or value is None or isinstance(value, bool):
-        raise _bad("an amount of money", 'write it as "0.60"')
+        number = _NUMBER.search(value.replace(",", ".")) if isinstance(value, str) else None
+        raise _bad("an amount of money", f'write it as "{number[0] if number else "0.60"}"')
     raise _bad("an amount in quotes", 'write it in quotes, so that no digit is lost: "{text}"')
 
 

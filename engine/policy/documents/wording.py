@@ -34,6 +34,20 @@ _BOUNDS: Final = {
 }
 
 
+_FORMS: Final = {
+    r"^[A-Za-z_][A-Za-z0-9_]{0,63}$": "letters, digits and `_`, no digit first, at most 64 characters",
+    r"^[A-Za-z_][A-Za-z0-9_.-]{0,63}$": "letters, digits, `_`, `.`, `-`, a letter or `_` first, at most 64 characters",
+    r"^(result|receipt)(\.[A-Za-z_][A-Za-z0-9_]*(\[\])?)+$": "write result.FIELD, result.LIST[].FIELD or receipt.at",
+    r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$": "write a noun and a verb in lower case, as in order.place",
+    r"^state\.[A-Za-z_][A-Za-z0-9_]*$": "write state.SLICE",
+    r"^args\.[A-Za-z_][A-Za-z0-9_]*$": "write args.PARAMETER",
+    r"^python:[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*$": (
+        "write python:MODULE:FUNCTION, as in python:notes:search_notes"
+    ),
+}
+"""Pattern -> how a value that fits it is written."""
+
+
 def shown(node: Node) -> str:
     if isinstance(node, Scalar):
         return f"`{node.text}`" if node.text or node.style else "nothing"
@@ -59,8 +73,8 @@ def wording(key: str, value: Any, node: Node, fault: Any) -> tuple[str, str]:
     return "Y205", str(fault["msg"]).format(key=key, shown=shown(node))
 
 
-def advice(value: Any, node: Node, fault: Any) -> str:
-    """The help of one fault; never empty."""
+def advice(value: Any, node: Node, fault: Any, like: str = "") -> str:
+    """The help of one fault; never empty. `like` shows a mapping where one is wanted."""
     kind, context = fault["type"], fault.get("ctx") or {}
     if kind in ("literal_error", "enum"):
         choices = [
@@ -78,7 +92,12 @@ def advice(value: Any, node: Node, fault: Any) -> str:
     if kind in ("int_type", "int_from_float") and isinstance(value, str) and value.replace("_", "").isdigit():
         return f"write it without quotes and underscores: {value.replace('_', '')}"
     if kind == "string_pattern_mismatch":
-        return f"it must match {context.get('pattern', 'its pattern')}"
+        pattern = str(context.get("pattern", "its pattern"))
+        return _FORMS.get(pattern, f"it must match {pattern}")
     if kind in _BOUNDS:
         return "use a value inside the bound"
+    if like and kind == "dict_type":
+        return f"write a mapping: {{NAME: {like}}}"
+    if like and kind in ("model_type", "model_attributes_type"):
+        return f"write a mapping: {like}"
     return f"write {_WANTED.get(kind, 'a value that fits')}"

@@ -41,7 +41,8 @@ def _never_shown(known: Written, tool: str, permits: list[WrittenRule]) -> Itera
         yield finding("P204", cap, message, "raise the cap, or remove the permission")
         return
     source = known.part.sources.get(known.tools[tool].source or "")
-    if source is not None and source.is_written("usable_when") and not source.usable_when:
+    never = source is not None and source.is_written("usable_when") and not source.usable_when
+    if source is not None and never and not source.is_lost("usable_when"):
         message = f"the source of `{tool}` is never usable, and rule `{rule.id}` permits it"
         yield finding("P204", source.place("usable_when"), message, "name a state, or remove the permission")
         return

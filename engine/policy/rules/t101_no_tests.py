@@ -14,13 +14,21 @@ from engine.policy.rules.examples import base
 
 def check(model: Model) -> Iterator[Diagnostic]:
     policy = model.policy_part
-    if policy is not None and not policy.tests and not policy.is_lost("tests"):
+    if policy is not None and not policy.is_lost("tests") and (not policy.tests or _empty(model)):
         yield finding(
             "T101",
             policy.key_place("tests") if policy.is_written("tests") else policy.place("id"),
             "the policy has no scenario tests",
             "write a test/v1 file with one case and name it: `tests: [NAME.test.yaml]`",
         )
+
+
+def _empty(model: Model) -> bool:
+    """Every test file was read, and none has a case."""
+    parts = model.test_parts.values()
+    return len(parts) == len(model.test_files) > 0 and not any(
+        part.cases or part.is_lost("cases") for part in parts
+    )
 
 
 RULE = Rule(

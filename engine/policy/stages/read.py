@@ -37,9 +37,11 @@ def read(model: Model) -> None:
 def _read_all(model: Model, root: Table, key: str) -> Iterator[str]:
     entry = root.entries.get(key)
     if entry is None or not isinstance(entry.value, Items):
+        model.unread |= key == "tool_specs" or (key == "overlays" and entry is not None)
         return
     for item in entry.value.items:
         if not isinstance(item, Scalar) or not isinstance(item.value, str):
+            model.unread |= key != "tests"
             continue
         written, _, pin = item.value.partition("@sha256:") if key == "overlays" else (item.value, "", "")
         name = beside(model.file, written)

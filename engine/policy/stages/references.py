@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
+from os.path import realpath
 
 from engine.policy.documents.base import Part
 from engine.policy.documents.policy import (
@@ -16,8 +17,10 @@ from engine.policy.documents.policy import (
     PolicyDocument,
     RulePart,
 )
+from engine.policy.documents.test import TestDocument
 from engine.policy.documents.tools import ToolPart
 from engine.policy.documents.types import FieldPart, TypePart
+from engine.policy.files import beside
 from engine.policy.model import Model
 from engine.policy.names import HOST_TOOLS
 from engine.policy.selectors import is_selector, selected
@@ -29,9 +32,24 @@ def references(model: Model) -> None:
     for document in model.tools_parts.values():
         for name, tool in document.tools.items():
             _tool(model, name, tool)
+    for name, part in model.test_parts.items():
+        _tested(model, name, part)
     policy = model.policy_part
     if policy is not None:
         _Names(model, policy).check()
+
+
+def _tested(model: Model, name: str, part: TestDocument) -> None:
+    """A test file says which policy its cases are for; a policy that names it must be that one."""
+    if not part.is_written("policy"):
+        return
+    policy = beside(name, part.policy)
+    if not model.files.exists(policy):
+        model.add("R210", part.place("policy"), f"there is no file `{part.policy}`",
+                  f"looked for `{policy}`: create it, or mend the path")  # fmt: skip
+    elif model.policy_part is not None and realpath(policy) != realpath(model.file):
+        model.add("Y205", part.place("policy"), f"the cases are for `{policy}`, and `{model.file}` names them",
+                  "mend `policy` here, or the list `tests` there")  # fmt: skip
 
 
 # --- tools ------------------------------------------------------------------------------------------------
@@ -146,7 +164,7 @@ class _Names:
 
     def _roles(self, part: Part, roles: Iterable[str], *steps: str) -> None:
         for at, role in enumerate(roles):
-            if role not in self.model.roles and not self.policy.principals.is_lost("roles"):
+            if role not in self.model.roles and self.policy.principals.is_written("roles"):
                 self.model.unknown("R202", part.place(*steps, at), "role", role, self.model.roles)
 
     def _rule(self, rule: RulePart) -> None:

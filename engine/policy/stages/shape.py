@@ -23,6 +23,13 @@ DOCUMENTS: Final[Mapping[str, type[Part]]] = {
     "overlay/v1": OverlayDocument,
     "test/v1": TestDocument,
 }
+SCRIPT: Final = "script/v1"
+"""What a scripted model plays: its adapter reads it, a linter checks no more than its YAML."""
+_ELSEWHERE: Final[Mapping[str, str]] = {
+    SCRIPT: "a model plays it: `agentctl run POLICY QUESTION --model scripted/FILE`",
+    "project/v1": "it is read from a file named `agentctl.yaml`, and from no other",
+}
+"""Types of documents that nothing refers to -> where they belong."""
 P = TypeVar("P", bound=Part)
 
 
@@ -33,11 +40,17 @@ def shape(model: Model) -> None:
     model.test_parts = _all(model, model.test_files, TestDocument, check_test)
 
 
-def document_type(document: Document) -> str | None:
-    """What the first key says the document is; None if it says nothing that is known."""
+def written_type(document: Document) -> str | None:
+    """What the key `agentctl` says that the document is, whether that is known or not."""
     entry = document.root.entries.get("agentctl") if document.root is not None else None
     word = entry.value.value if entry is not None and isinstance(entry.value, Scalar) else None
-    return word if isinstance(word, str) and word in DOCUMENTS else None
+    return word if isinstance(word, str) else None
+
+
+def document_type(document: Document) -> str | None:
+    """The same; None if it says nothing that is known."""
+    word = written_type(document)
+    return word if word in DOCUMENTS else None
 
 
 def unknown_document(document: Document, wanted: Iterable[str] = DOCUMENTS) -> Diagnostic | None:
@@ -53,8 +66,12 @@ def unknown_document(document: Document, wanted: Iterable[str] = DOCUMENTS) -> D
             "Y105", document.top, "the file does not say what it is", f"start it with `agentctl: {first}`"
         )
     written = entry.value.text if isinstance(entry.value, Scalar) else "a list or mapping"
-    message = f"this is a {written} document" if known else f"`{written}` is not a document type"
-    help_ = f"expected here: {options}" if known else suggest(written, wanted, f"write one of: {options}")
+    if known is not None or written in _ELSEWHERE:
+        message = f"this is a {written} document"
+        help_ = _ELSEWHERE.get(written, f"expected here: {options}")
+    else:
+        message = f"`{written}` is not a document type"
+        help_ = suggest(written, wanted, f"write one of: {options}")
     return finding("Y105", entry.value.location, message, help_)
 
 
