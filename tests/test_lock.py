@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from importlib.metadata import distribution
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 ROOT = Path(__file__).parent.parent
-LOCKS = ("requirements.lock", "requirements-dev.lock")
+LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-bench.lock")
 BAD_LITELLM = (Version("1.82.7"), Version("1.82.8"))
 """Releases that carried a credential stealer (BerriAI/litellm#24512)."""
 
@@ -42,7 +43,22 @@ def project() -> dict[str, list[str]]:
     """The dependencies of pyproject.toml by lock file."""
     table = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     run: list[str] = table["dependencies"]
-    return {"requirements.lock": run, "requirements-dev.lock": run + table["optional-dependencies"]["dev"]}
+    extras: dict[str, list[str]] = table["optional-dependencies"]
+    return {
+        "requirements.lock": run,
+        "requirements-dev.lock": run + extras["dev"],
+        "requirements-bench.lock": run + extras["dev"] + extras["bench"] + suites(),
+    }
+
+
+def suites() -> list[str]:
+    """What the suites that others wrote need, beside the extra."""
+    files = [
+        ROOT / "benchmarks" / name
+        for name in ("bfcl/requirements.txt", "tau2/requirements.txt", "tau2/suite.txt")
+    ]
+    lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    return [line for line in lines if line and not line.startswith("#")]
 
 
 @pytest.mark.parametrize("lock", LOCKS)
@@ -100,11 +116,12 @@ def test_no_locked_package_runs_code_at_interpreter_start() -> None:
         assert not [file for file in files if len(file.parts) == 1 and file.suffix == ".pth"], name
 
 
-def test_the_development_lock_adds_to_the_runtime_lock_and_changes_nothing_in_it() -> None:
-    development = pins("requirements-dev.lock")
-    for name, requirements in pins("requirements.lock").items():
+@pytest.mark.parametrize(("smaller", "larger"), list(pairwise(LOCKS)))
+def test_each_lock_adds_to_the_one_before_and_changes_nothing_in_it(smaller: str, larger: str) -> None:
+    adding = pins(larger)
+    for name, requirements in pins(smaller).items():
         assert {pinned(requirement) for requirement, _ in requirements} == {
-            pinned(requirement) for requirement, _ in development[name]
+            pinned(requirement) for requirement, _ in adding[name]
         }
 
 
