@@ -61,9 +61,16 @@ def _version(context: click.Context, _: click.Parameter, asked: bool) -> None:
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
 )
-@click.option("--debug", is_flag=True, help="Print the traceback of a fault of agentctl.")
+@click.option(
+    "--debug", is_flag=True, help="Print tracebacks: of a fault of agentctl, and of what tools raise."
+)
 def main(debug: bool) -> None:
     """A runtime for tool-using agents: permissions in YAML, facts in an append-only event log."""
+    if debug:
+        import logging
+
+        logging.getLogger("agentctl").addHandler(logging.StreamHandler())
+        logging.getLogger("agentctl").setLevel(logging.DEBUG)
 
 
 if __name__ == "__main__":

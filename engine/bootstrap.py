@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.domain.canonical import JsonObject
+from engine.domain.actors import Principal
+from engine.domain.canonical import Json, JsonObject
 from engine.domain.errors import SourceError, UsageError
 from engine.domain.messages import Message
 from engine.domain.policy import ModelUse, Policy
@@ -25,10 +25,12 @@ from engine.runtime.doctor import (
     check_policy,
     check_price,
     check_store,
+    installed,
     skipped,
 )
 from engine.runtime.naming import run_of
 from engine.runtime.runtime import Parts, Runtime
+from engine.runtime.start import check_engine, check_fields, check_models, check_prices, check_principal
 
 if TYPE_CHECKING:
     from engine.adapters.signed_tokens import SignedTokens
@@ -100,21 +102,62 @@ async def doctor(
     Never raises for what it finds. Each Check says what was seen and what to do.
     """
     settings = project or load_project(Path.cwd())
-    found = [attempt("install", _installed), attempt("secrets", lambda: _held(settings))]
+    found = [attempt("install", installed), attempt("secrets", lambda: _held(settings))]
     store = attempt("database", lambda: _writable(db, settings))
     compiled: Policy | None = None
     if policy is None:
         checked = skipped("policy", "no policy was named")
     else:
-        checked = attempt("policy", lambda: load_policy(policy, settings).id)
+        checked = attempt("policy", lambda: _loaded(policy, settings))
         if checked.verdict == "ok":
             compiled = load_policy(policy, settings)
             checked = check_policy(compiled, _executor(None, settings))
     use = ModelUse(model) if model else compiled.model.primary if compiled else None
     if use is None:
         return [*found, store, checked, skipped("model", "no model was named: use `--model`")]
+    opened = attempt("model", lambda: _opened(use.id, db, settings))
+    if opened.verdict != "ok" or use.id.startswith((SCRIPTED, REPLAY)):
+        return [*found, store, checked, opened]
     gateway = open_gateway(use.id, settings)
     return [*found, store, checked, check_price(gateway, use), await check_call(gateway, use)]
+
+
+def _loaded(policy: str | Path, project: Project) -> str:
+    """Reads the policy once, and the folders of its handlers, for what is wrong with them."""
+    _executor(None, project)
+    return load_policy(policy, project).id
+
+
+def _opened(model: str, db: str | None, project: Project) -> str:
+    """Opens the gateway once, for what is wrong with it."""
+    store = open_store(db, project, create=False) if model.startswith(REPLAY) else None
+    try:
+        open_gateway(model, project, store)
+    finally:
+        if store is not None:
+            store.close()
+    return f"`{model}` can be played back; no provider is asked"
+
+
+def check_start(
+    policy: Policy,
+    principal: Principal,
+    task: Mapping[str, Json],
+    *,
+    model: str | None = None,
+    project: Project | None = None,
+) -> None:
+    """Raises what `Runtime.start` would raise, as far as no database is needed to know: none is made for a Run that
+    cannot start."""
+    settings = project or load_project(Path.cwd())
+    check_principal(policy, principal)
+    check_fields(policy.task, dict(task), "task")
+    check_engine(policy, _executor(None, settings))
+    named = model or policy.model.primary.id
+    if not named.startswith(REPLAY):
+        gateway = open_gateway(named, settings)
+        check_models([policy], named)
+        check_prices(policy, gateway, named)
 
 
 def scripted(turns: Sequence[Mapping[str, object]]) -> ModelGateway:
@@ -183,21 +226,6 @@ def _meter(project: Project) -> InputMeter:
     from engine.adapters.token_counter import ProviderMeter
 
     return ProviderMeter(key=_keys(project).get("ANTHROPIC_API_KEY"))
-
-
-def _installed() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    named = []
-    for package in ("agentctl", "litellm", "anthropic", "sqlalchemy"):
-        try:
-            named.append(f"{package} {version(package)}")
-        except PackageNotFoundError as error:
-            if package == "agentctl":
-                named.append("agentctl from a checkout")
-                continue
-            raise SourceError(f"`{package}` is not installed", remedy="`pip install agentctl`") from error
-    return f"Python {sys.version.split()[0]}, {', '.join(named)}"
 
 
 def _held(project: Project) -> str:
@@ -337,6 +365,7 @@ def open_gateway(model: str, project: Project, store: EventStore | None = None) 
         if store is None:
             raise UsageError(f"`{model}` needs the database of that Run", remedy="use it with `agentctl run`")
         return ReplayGateway.of(store, run_of(store, model.removeprefix(REPLAY)))
+    _refuse_files(model)
     from engine.adapters.litellm_gateway import LitellmGateway
     from engine.adapters.litellm_prices import Price
 
@@ -349,6 +378,14 @@ def open_gateway(model: str, project: Project, store: EventStore | None = None) 
         for name, price in project.prices.items()
     }
     return LitellmGateway(prices=prices, keys=_keys(project))
+
+
+def _refuse_files(model: str) -> None:
+    """A script without its prefix, or a prefix without what it plays, is no model of a provider."""
+    if f"{model}/" in (SCRIPTED, REPLAY):
+        raise UsageError(f"`{model}` does not say what to play", remedy="write scripted/FILE or replay/RUN")
+    if model.endswith((".yaml", ".yml")) and Path(model).is_file():
+        raise UsageError(f"`{model}` is a file, not a model", remedy=f"to play a script: scripted/{model}")
 
 
 def _executor(

@@ -34,7 +34,7 @@ def end_with(error: Exception, args: Sequence[str]) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         click.echo(error.format_message(), err=True)
         return 2
-    known = _known(error)
+    known = _known(error, args)
     if known is None:
         return _fault(error, args)
     _say(known.message, known.remedy, known.exit_code, _diagnostics(known), as_json=_wants_json(args))
@@ -46,26 +46,28 @@ def interrupted() -> int:
     return INTERRUPTED
 
 
-def _known(error: Exception) -> AgentctlError | None:
+def _known(error: Exception, args: Sequence[str]) -> AgentctlError | None:
     """Errors of ours as they are, those of click and of pipes in our words."""
     if isinstance(error, AgentctlError):
         return error
     if isinstance(error, click.NoSuchOption):
-        return UsageError(f"there is no option `{error.option_name}`", remedy=_near(error))
+        return UsageError(f"there is no option `{error.option_name}`", remedy=_near(error, args))
     if isinstance(error, click.ClickException):
         said = _QUOTED.sub(r"`\1`", error.format_message().strip().rstrip("."))
-        return UsageError(said[:1].lower() + said[1:], remedy=_usage(error))
+        return UsageError(said[:1].lower() + said[1:], remedy=_usage(error, args))
     return None
 
 
-def _near(error: click.NoSuchOption) -> str:
+def _near(error: click.NoSuchOption, args: Sequence[str]) -> str:
     near = sorted(error.possibilities or ())
-    return f"did you mean `{near[0]}`?" if near else _usage(error)
+    return f"did you mean `{near[0]}`?" if near else _usage(error, args)
 
 
-def _usage(error: click.ClickException) -> str:
+def _usage(error: click.ClickException, args: Sequence[str]) -> str:
+    """Where click does not say which command it was, the first word names it."""
     context = error.ctx if isinstance(error, click.UsageError) else None
-    path = context.command_path if context is not None else "agentctl"
+    named = next((word for word in args if not word.startswith("-")), "")
+    path = context.command_path if context is not None else f"agentctl {named}".rstrip()
     return f"`{path} --help` shows how it is called"
 
 

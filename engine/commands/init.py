@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
+from shlex import quote
 
 import click
 
@@ -60,7 +61,7 @@ def _said(folder: Path) -> list[str]:
     return [
         *(f"  {folder / name}" for name in FILES),
         "",
-        f"cd {folder}",
+        f"cd {quote(str(folder))}",
         "agentctl lint .",
         "agentctl test",
         'agentctl run policies/notes.policy.yaml "When was the lighthouse built?" '

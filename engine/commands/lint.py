@@ -59,7 +59,9 @@ def lint_command(
         len(report.silenced),
         notes=report.notes,
     )
-    click.echo(FORMATS["json" if as_json else form](checked, PLAIN))
+    text = FORMATS["json" if as_json else form](checked, PLAIN)
+    if text:
+        click.echo(text)
     if report.files == 0:
         click.echo(f"nothing was checked: no `*.yaml` in {', '.join(paths)}", err=True)
         return NOTHING_CHECKED

@@ -92,8 +92,10 @@ def looked_at(policy: str | None, wanted: Wanted) -> Iterator[Look]:
             yield look
         return
     if policy is None or wanted.turn is not None:
-        raise UsageError("no Run is named" if wanted.turn else "no policy is named",
-                         remedy="write `POLICY TOOL`, or `TOOL --run RUN`")  # fmt: skip
+        words = "`POLICY TOOL`, or `TOOL --run RUN`"
+        if click.get_current_context().info_name == "contract":
+            words = "`POLICY`, or `--run RUN`"
+        raise UsageError("no Run is named" if wanted.turn else "no policy is named", remedy=f"write {words}")
     yield _stated(policy, wanted)
 
 

@@ -44,7 +44,7 @@ def run_command(
 
     Prints what happens as it happens, at the end what was published and what the ledger says of every call.
     """
-    from engine.bootstrap import load_policy, open_runtime
+    from engine.bootstrap import check_start, load_policy, open_runtime
     from engine.commands.driving import Surface, announce, drive
     from engine.commands.given import grants_of, principal_of, task_of
     from engine.commands.identity import signed_principal
@@ -58,6 +58,7 @@ def run_command(
     task = task_of(compiled, tasks, project.task_defaults)
     granted = grants_of(compiled, grants)
     text = _question(question)
+    check_start(compiled, principal, task, model=model, project=project)
     with open_runtime(db, policy=compiled, model=model, project=project) as runtime:
         run = runtime.start(text, principal=principal, task=task, grants=granted, run=run_id)
         surface = Surface(as_json, quiet, db_option(db), principal.actor())

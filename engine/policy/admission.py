@@ -106,7 +106,12 @@ def _over_total(limits: Budgets, state: RunState, call: CallId) -> RefusalRecord
         later = sum(1 for proposal in turn.recorded.proposals if proposal.ordinal > call.ordinal)
     if state.spent.calls - later <= limits.calls_total:
         return None
-    message = f"not executed: budget calls.total, all {limits.calls_total} calls of the Run are used"
+    used = (
+        "the one call of the Run is"
+        if limits.calls_total == 1
+        else f"all {limits.calls_total} calls of the Run are"
+    )
+    message = f"not executed: budget calls.total, {used} used"
     return RefusalRecord(code="budget", message=message)
 
 

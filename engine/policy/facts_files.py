@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Final
+
 from engine.domain.diagnostics import Diagnostic, many
 from engine.domain.errors import PolicyInvalid
 from engine.domain.policy import Policy
@@ -12,6 +15,8 @@ from engine.policy.source import parse
 from engine.policy.stages.cases import check_facts
 from engine.policy.stages.shape import check_document
 
+_EXAMPLE: Final = "write a fact, as in `principal: {id: u1, roles: [ROLE]}`"
+
 
 def read_facts_file(file: str, policy: Policy, files: Files | None = None) -> FactsDocument:
     """Raises SourceError if it cannot be read, PolicyInvalid with every finding if it has faults."""
@@ -20,7 +25,8 @@ def read_facts_file(file: str, policy: Policy, files: Files | None = None) -> Fa
     part = check_document(document, FactsDocument, lambda _: None, faults)
     if part is not None and not document.faults:
         check_facts(policy, part, faults.add)
-    found = sorted({*document.faults, *faults}, key=Diagnostic.sort_key)
+    read = [replace(each, help=_EXAMPLE) if each.code == "Y105" else each for each in document.faults]
+    found = sorted({*read, *faults}, key=Diagnostic.sort_key)
     if part is None or found:
         count = len(found)
         raise PolicyInvalid(

@@ -47,7 +47,10 @@ def schema(name: str) -> dict[str, Any]:
     for rule in ("RulePart", "OverlayRulePart"):
         if rule in definitions:
             effects = definitions[rule]["properties"]["effect"]["enum"]
-            definitions[rule]["allOf"] = [_by_effect(effect) for effect in effects]
+            never = set.intersection(*(set(REFUSED_BY_EFFECT[effect]) for effect in effects))
+            for key in never:
+                del definitions[rule]["properties"][key]
+            definitions[rule]["allOf"] = [_by_effect(effect, never) for effect in effects]
     return {"$schema": _DIALECT, "title": f"agentctl {name}/v1", **made}
 
 
@@ -62,8 +65,9 @@ def _reversible() -> dict[str, Any]:
     return _when("reversible", True, {"required": ["compensate"]})
 
 
-def _by_effect(effect: str) -> dict[str, Any]:
-    then: dict[str, Any] = {"properties": dict.fromkeys(REFUSED_BY_EFFECT[effect], False)}
+def _by_effect(effect: str, never: set[str]) -> dict[str, Any]:
+    refused = [key for key in REFUSED_BY_EFFECT[effect] if key not in never]
+    then: dict[str, Any] = {"properties": dict.fromkeys(refused, False)}
     if NEEDED_BY_EFFECT[effect]:
         then["required"] = list(NEEDED_BY_EFFECT[effect])
     return _when("effect", effect, then)

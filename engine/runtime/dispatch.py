@@ -53,11 +53,19 @@ async def dispatch(
         seconds = spec.timeout.total_seconds()
         return _receipt(start, _lost(start), f"no answer within {seconds:g} s", began)
     except Exception as error:  # noqa: BLE001 - a tool may raise anything; its outcome is what is recorded
-        trace = "".join(traceback.format_exception(error))
-        said = secrets.mask(trace) if secrets is not None else trace
-        _log.error("call %s of run %s: tool %s raised\n%s", start.call, run, start.tool, said)
+        masked = secrets.mask if secrets is not None else str
+        _log.error("call %s of run %s: tool %s raised %s", start.call, run, start.tool, masked(_said(error)))
+        _log.debug("%s", masked("".join(traceback.format_exception(error))))
         return _receipt(start, _lost(start), f"the tool raised {type(error).__name__}", began)
     return _confirmed(spec, start, masked_result(storable(answer), secrets), clock, began)
+
+
+def _said(error: Exception) -> str:
+    """On one line: what was raised, and where. The traceback is for the level below."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    return "".join(sign if sign.isprintable() else "\ufffd" for sign in text[:500]) + place
 
 
 def _lost(start: ExecutionStarted) -> Outcome:

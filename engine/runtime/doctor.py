@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from engine.domain.canonical import NotJson, parse_json
-from engine.domain.errors import AgentctlError, PolicyInvalid
+from engine.domain.errors import AgentctlError, PolicyInvalid, SourceError
 from engine.domain.ids import RunId
 from engine.domain.messages import Instructions, ToolSchema, UserInput
 from engine.domain.policy import ModelUse, Policy
@@ -56,6 +57,22 @@ def attempt(name: str, work: Callable[[], str]) -> Check:
         return Check(name, "failed", f"{error.message}: {faults}" if faults else error.message, error.remedy)
     except AgentctlError as error:
         return Check(name, "failed", error.message, error.remedy)
+
+
+def installed() -> str:
+    """The versions that are here. Raises SourceError for a package that is not."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    named = []
+    for package in ("agentctl", "litellm", "anthropic", "sqlalchemy"):
+        try:
+            named.append(f"{package} {version(package)}")
+        except PackageNotFoundError as error:
+            if package == "agentctl":
+                named.append("agentctl from a checkout")
+                continue
+            raise SourceError(f"`{package}` is not installed", remedy="`pip install agentctl`") from error
+    return f"Python {sys.version.split()[0]}, {', '.join(named)}"
 
 
 def skipped(name: str, why: str) -> Check:

@@ -105,7 +105,8 @@ def check_prices(policy: Policy, gateway: ModelGateway, model: str) -> None:
         if gateway.price(use, 1, 1) is None:
             raise UsageError(
                 f"model `{use.id}` has no known price, and the policy has a budget of {policy.budgets.cost_usd} USD",
-                remedy=f"state it per million tokens in agentctl.yaml: `prices: {{{use.id}: {{input: …, output: …}}}}`",
+                remedy="check the id, or state its price per million tokens in agentctl.yaml: "
+                f"`prices: {{{use.id}: {{input: …, output: …}}}}`",
             )
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Ask
+from tests.cli.conftest import ROOT, Ask
 
 NOTES = "policies/notes.policy.yaml"
 NO_WRITER = ("no role `writer`", "`--as ID --role ROLE`", "`notes`: reader")
 DEMO = ("--model", "scripted/scripts/notes.script.yaml")
+HERE = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 def checked(said: object, code: int, *words: str) -> None:
@@ -55,6 +59,19 @@ def checked(said: object, code: int, *words: str) -> None:
         (("run", NOTES, "q", *DEMO, "--overlay", "none.yaml"), 2, ("none.yaml",)),
         (("run", NOTES, "q", *DEMO, "--db", "no/such/folder/a.db"), 2, ("no/such/folder",)),
         (("rum", NOTES, "q"), 2, ("there is no command `rum`", "did you mean `run`?")),
+        (("run", NOTES, "q", *DEMO, "--overlay", NOTES), 2, ("`policies/notes.policy.yaml` is no overlay",)),
+        (("run", NOTES, "q", "--model", "scripted"), 2, ("does not say what to play", "scripted/FILE")),
+        (
+            ("run", NOTES, "q", "--model", "scripts/notes.script.yaml"),
+            2,
+            ("is a file, not a model", "scripted/scripts/notes.script.yaml"),
+        ),
+        (("run", NOTES, "q", "--model", "nonsense"), 2, ("no known price", "check the id")),
+        (("contract",), 2, ("no policy is named", "write `POLICY`, or `--run RUN`")),
+        (("why", "read_note"), 2, ("no policy is named", "`POLICY TOOL`")),
+        (("test", "--init"), 2, ("requires an argument", "`agentctl test --help`")),
+        (("policy", "load", "nowhere.yaml"), 2, ("there is no file `nowhere.yaml`",)),
+        (("policy", "load", "agentctl.yaml"), 2, ("no policy and no overlay, but project/v1",)),
         (("runs", "--db", "none.db"), 2, ("none.db",)),
         (("lint", "nowhere"), 2, ("nowhere",)),
         (("init", "."), 2, ("`.` is not empty",)),
@@ -89,6 +106,69 @@ def test_a_missing_handler_folder_leaves_no_database_behind(notes: Path, agentct
     (notes / "tools").rename(notes / "toolz")
     checked(agentctl("run", NOTES, "q", *DEMO), 2, "`handlers` names", "which is no folder", "agentctl.yaml")
     assert not (notes / ".agentctl").exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "options"),
+    [
+        ("tools/notes.py", "import nothing_here", DEMO),
+        ("tools/notes.py", "def search_notes(other): ...", DEMO),
+        ("scripts/notes.script.yaml", "agentctl: script/v1\ntuns: []", DEMO),
+        ("unused.txt", "", ("--model", "scripted/nowhere.yaml")),
+        ("unused.txt", "", ("--model", "nonsense")),
+        ("unused.txt", "", (*DEMO, "--task", "depth=full")),
+        ("unused.txt", "", (*DEMO, "--as", "bob")),
+    ],
+)
+def test_a_run_that_cannot_start_leaves_no_database_behind(
+    notes: Path, agentctl: Ask, file: str, text: str, options: tuple[str, ...]
+) -> None:
+    (notes / file).write_text(text, encoding="utf-8")
+    checked(agentctl("run", NOTES, "q", *options), 4 if "bob" in options else 2)
+    assert not (notes / ".agentctl").exists()
+
+
+def test_what_a_tool_raises_is_one_line_and_its_traceback_is_for_debug(
+    notes: Path, agentctl: Ask, caplog: pytest.LogCaptureFixture
+) -> None:
+    (notes / "tools/notes.py").write_text(
+        "def search_notes(words):\n    raise ValueError('b\\x1b[31m\\nad')\n\ndef read_note(note): ...\n",
+        encoding="utf-8",
+    )
+    with caplog.at_level("DEBUG", "agentctl"):
+        agentctl("run", NOTES, "q", *DEMO)
+    line, trace = [record for record in caplog.records if record.name == "agentctl.tools"]
+    assert (line.levelname, trace.levelname) == ("ERROR", "DEBUG")
+    said = line.getMessage()
+    assert "tool search_notes raised ValueError: b\ufffd[31m ad" in said
+    assert said.endswith("notes.py:2)")
+    assert "Traceback" in trace.getMessage()
+
+
+def test_debug_prints_what_a_tool_raised_in_full(notes: Path) -> None:
+    (notes / "tools/notes.py").write_text(
+        "def search_notes(words):\n    raise ValueError('bad')\n\ndef read_note(note): ...\n",
+        encoding="utf-8",
+    )
+    printed = {}
+    for options in ((), ("--debug",)):
+        command = [sys.executable, "-m", "cli", *options, "run", NOTES, "q", *DEMO, "--quiet"]
+        printed[options] = subprocess.run(
+            command, capture_output=True, text=True, env=HERE, check=False
+        ).stderr
+    assert len(printed[()].splitlines()) == 1
+    assert "Traceback" in printed[("--debug",)]
+
+
+def test_facts_that_are_none_are_told_what_a_fact_is(notes: Path, agentctl: Ask) -> None:
+    (notes / "facts.yaml").write_text("")
+    said = agentctl("contract", NOTES, "--facts", "facts.yaml")
+    assert said.code == 2
+    assert "write a fact, as in `principal:" in said.err
+
+
+def test_a_folder_with_a_blank_is_quoted_in_what_to_type(notes: Path, agentctl: Ask) -> None:
+    assert "cd 'my agent'" in agentctl("init", "my agent").out.splitlines()
 
 
 @pytest.mark.parametrize(

@@ -187,6 +187,17 @@ def test_budgets_within_one_response():
     assert "calls.per_tool" in again.refusal.message
 
 
+def test_a_budget_of_one_call_is_said_as_one():
+    policy = build().policy(budgets=budgets(calls_total=1))
+    state = run_state()
+    proposals = tuple(propose("read_memo", '{"collection": "prospectus"}', n) for n in (1, 2))
+    facts = FactsView([policy], state).at(NOW)
+    names = ContractCompiler([policy]).compile(state, facts).names
+    turn_of(state, *proposals)
+    second = admit([policy], state, names, 0, CallId(1, 2), proposals[1], facts)
+    assert "the one call of the Run is used" in second.refusal.message
+
+
 def test_a_bound_fact_that_is_gone_or_of_another_type_rejects():
     policy, state = build().policy(), cart(run_state())
     facts = FactsView([policy], state)

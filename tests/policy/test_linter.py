@@ -16,7 +16,7 @@ from engine.domain.errors import PolicyInvalid, SourceError
 from engine.policy.codes import CODES
 from engine.policy.documents.project import load_project, read_project
 from engine.policy.linter import LintReport, lint
-from engine.policy.schemas import SCHEMAS, file_name, schema_text
+from engine.policy.schemas import SCHEMAS, file_name, schema, schema_text
 from engine.policy.source import parse
 from engine.policy.suppressions import read_suppressions
 from tests.policy.examples import ROOT
@@ -120,6 +120,8 @@ def test_a_pipe_in_a_folder_is_not_waited_for(folder: Path) -> None:
 
 def test_cases_are_those_of_the_policy_that_names_them(folder: Path) -> None:
     shutil.copy(folder / "mini/notes.policy.yaml", folder / "mini/other.policy.yaml")
+    assert "Y205" not in codes(lint([folder / "mini/other.policy.yaml"], today=TODAY))
+    edit(folder / "mini/other.policy.yaml", "id: notes", "id: other")
     (found,) = [
         each
         for each in lint([folder / "mini/other.policy.yaml"], today=TODAY).diagnostics
@@ -265,6 +267,13 @@ def test_the_committed_schema_is_that_of_the_models(name: str) -> None:
     assert (REPO / "docs/schemas" / file_name(name)).read_text(encoding="utf-8") == schema_text(name)
     assert "anyOf" not in schema_text(name)
     assert "oneOf" not in schema_text(name)
+
+
+def test_an_editor_is_not_offered_a_key_that_no_rule_of_an_overlay_may_have() -> None:
+    rule = schema("overlay")["$defs"]["OverlayRulePart"]
+    assert {"approval", "fresh", "roles"} <= set(rule["properties"])
+    assert not {"needs", "unattended"} & set(rule["properties"])
+    assert set(schema("policy")["$defs"]["RulePart"]["properties"]) >= {"needs", "unattended"}
 
 
 def test_names_of_findings_are_unique() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from engine.adapters.memory_store import MemoryStore
+from engine.bootstrap import doctor
 from engine.domain.policy import ModelUse
 from engine.ports import AttemptFailed, ModelRequest, ModelResponse, ProposedCall
 from engine.runtime.doctor import check_call, check_policy, check_price, check_store
@@ -69,8 +70,6 @@ def test_store_price_and_policy_are_looked_at_one_by_one() -> None:
 async def test_the_whole_doctor_looks_on_after_a_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from engine.bootstrap import doctor
-
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bad.policy.yaml").write_text("agentctl: policy/v1\n")
     found = {check.name: check.verdict for check in await doctor(policy="bad.policy.yaml")}
@@ -81,3 +80,22 @@ async def test_the_whole_doctor_looks_on_after_a_fault(
         "policy": "failed",
         "model": "skipped",
     }
+
+
+async def test_a_model_that_plays_back_is_not_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.script.yaml").write_text("agentctl: script/v1\nturns: []\n", encoding="utf-8")
+    found = {check.name: check for check in await doctor("a.db", model="scripted/a.script.yaml")}
+    assert (found["model"].verdict, "price" in found) == ("ok", False)
+    assert "no provider is asked" in found["model"].said
+
+
+@pytest.mark.parametrize("model", ["scripted/nowhere.yaml", "replay/r1", "a.script.yaml", "scripted"])
+async def test_a_model_that_cannot_be_opened_is_a_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.script.yaml").write_text("agentctl: script/v1\nturns: []\n", encoding="utf-8")
+    (check,) = [each for each in await doctor("a.db", model=model) if each.name == "model"]
+    assert check.verdict == "failed"
+    assert check.remedy

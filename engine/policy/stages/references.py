@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from os.path import realpath
 
+from engine.domain.errors import SourceError
 from engine.policy.documents.base import Part
 from engine.policy.documents.policy import (
     ApprovalPart,
@@ -23,7 +24,9 @@ from engine.policy.documents.types import FieldPart, TypePart
 from engine.policy.files import beside
 from engine.policy.model import Model
 from engine.policy.names import HOST_TOOLS
+from engine.policy.nodes import data
 from engine.policy.selectors import is_selector, selected
+from engine.policy.source import parse
 from engine.policy.stages.duplicates import duplicates
 
 
@@ -40,16 +43,27 @@ def references(model: Model) -> None:
 
 
 def _tested(model: Model, name: str, part: TestDocument) -> None:
-    """A test file says which policy its cases are for; a policy that names it must be that one."""
+    """A test file says which policy its cases are for; a policy that names it must be that one, or a copy of it."""
     if not part.is_written("policy"):
         return
     policy = beside(name, part.policy)
     if not model.files.exists(policy):
         model.add("R210", part.place("policy"), f"there is no file `{part.policy}`",
                   f"looked for `{policy}`: create it, or mend the path")  # fmt: skip
-    elif model.policy_part is not None and realpath(policy) != realpath(model.file):
+    elif model.policy_part is not None and model.policy_part.id != _id_in(model, policy):
         model.add("Y205", part.place("policy"), f"the cases are for `{policy}`, and `{model.file}` names them",
                   "mend `policy` here, or the list `tests` there")  # fmt: skip
+
+
+def _id_in(model: Model, policy: str) -> str | None:
+    """What another policy calls itself."""
+    if realpath(policy) == realpath(model.file):
+        return model.policy_part.id if model.policy_part is not None else None
+    try:
+        root = parse(policy, model.files.read(policy)).root
+    except SourceError:
+        return None
+    return data(root).get("id") if root is not None else None
 
 
 # --- tools ------------------------------------------------------------------------------------------------
