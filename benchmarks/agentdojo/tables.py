@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 
 from benchmarks.agentdojo import suites
@@ -26,11 +27,15 @@ class Job:
 
 
 def played(jobs: Sequence[Job], processes: int) -> list[Outcome]:
-    """The outcome of each job, in their order."""
+    """The outcome of each job, in their order. The processes stay for the next jobs: they have loaded the suites."""
     if processes <= 1:
         return [_play(job) for job in jobs]
-    with ProcessPoolExecutor(processes) as pool:
-        return list(pool.map(_play, jobs, chunksize=BATCH))
+    return list(_pool(processes).map(_play, jobs, chunksize=BATCH))
+
+
+@cache
+def _pool(processes: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(processes)
 
 
 def _play(job: Job) -> Outcome:
