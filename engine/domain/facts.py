@@ -54,6 +54,8 @@ class ToolHistory:
     """Outcome -> number of receipts with it."""
     open: dict[tuple[int, int], Mapping[str, Json]] = field(default_factory=dict)
     """Calls started without a receipt, or of unknown outcome: call id -> arguments after binding."""
+    changes: int = 0
+    """How often any of it changed."""
     tallies: dict[object, tuple[int, Value]] = field(default_factory=dict, compare=False, repr=False)
     """Name -> how many confirmed calls were counted into a tally, and the tally."""
 

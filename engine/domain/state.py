@@ -29,6 +29,7 @@ from engine.domain.events import (
 from engine.domain.facts import ToolHistory
 from engine.domain.ids import CallId, RunId
 from engine.domain.policy import Kind
+from engine.domain.unsettled import Undoable, Unsettled
 
 
 class CompactionState(NamedTuple):
@@ -207,6 +208,13 @@ class CallState:
     @property
     def unknown(self) -> bool:
         return self.receipt is not None and self.receipt.outcome is Outcome.UNKNOWN
+
+    @property
+    def probe_at(self) -> datetime | None:
+        """When its outcome is to be looked for, if its tool says how: at once, then as the probe before it said."""
+        if self.next_probe is None and self.probes == 0 and self.receipt is not None:
+            return self.receipt.at
+        return self.next_probe
 
 
 @dataclass(slots=True)
@@ -396,10 +404,11 @@ class RunState:
     """A heap of when holds lapse as declared; its first is open."""
     consumers: dict[str, dict[CallId, None]] = field(default_factory=dict)
     """Effect -> holds that it consumes."""
-    to_undo: dict[CallId, None] = field(default_factory=dict)
-    """Those of `changed` that nobody has tried to undo."""
-    undoing: dict[CallId, None] = field(default_factory=dict)
-    """Compensations that are not confirmed."""
+    unsettled: Unsettled = field(default_factory=Unsettled)
+    to_undo: dict[str, dict[CallId, Undoable]] = field(default_factory=dict)
+    """Tool -> those of `changed` that nobody has tried to undo and that are no ended holds, in order."""
+    undoing: dict[str, dict[CallId, None]] = field(default_factory=dict)
+    """Tool -> compensations that neither succeeded nor failed, in order."""
     lapsed_holds: list[CallId] = field(default_factory=list)
     """Holds that ended by their declared ttl, as far as the Host's clock can tell."""
     changed: list[CallId] = field(default_factory=list)

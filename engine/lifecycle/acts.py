@@ -263,11 +263,8 @@ def open_twin(state: RunState, call: CallId, key: str | None) -> CallId | None:
     """The first other call with this key that is started without a receipt, or whose outcome is unknown."""
     if key is None:
         return None
-    for other in (*state.open_calls, *state.unknown_calls):
-        found = state.calls[other]
-        if other != call and found.idempotency_key == key and (found.unknown or found.started_at is not None):
-            return other
-    return None
+    others = [other for other in state.unsettled.by_key.get(key, ()) if other != call]
+    return min(others, key=lambda other: other in state.unknown_calls, default=None)
 
 
 def capability_of(call: CallState) -> str:

@@ -21,7 +21,7 @@ from engine.domain.state import (
     RunState,
     TurnState,
 )
-from engine.lifecycle import fold_evidence
+from engine.lifecycle import fold_evidence, fold_unsettled
 from engine.lifecycle.fold_standing import amend, use_standing, vouch
 
 
@@ -183,6 +183,7 @@ def _execution_started(state: RunState, event: e.Event, body: e.ExecutionStarted
     call.untrusted, call.labels = body.untrusted, body.labels
     call.grants, call.cache_key, call.standing = body.grants, body.cache_key, body.standing
     call.outdated_by = body.outdated_by
+    fold_unsettled.sent(state, call)
     if body.hold_ttl is not None:
         call.hold_ends = event.recorded_at + timedelta(seconds=body.hold_ttl)
     if body.host is not None and body.host.slice is not None:
@@ -190,7 +191,9 @@ def _execution_started(state: RunState, event: e.Event, body: e.ExecutionStarted
     if body.host is not None and body.host.subject is not None:
         _for_subject(state, state.calls[body.host.subject], body.call, body.host)
     if body.host is None:
-        history(state, body.tool).open[body.call] = body.args
+        past = history(state, body.tool)
+        past.open[body.call] = body.args
+        past.changes += 1
         if body.attempt == 1:
             _count_permits(state, body)
 
@@ -199,6 +202,7 @@ def _reopen(state: RunState, call: CallState, before: ReceiptState) -> None:
     """Sent once more: the receipt so far was not the last word, and the model has not seen it."""
     call.receipt = None
     state.unknown_calls.pop(call.id, None)
+    fold_unsettled.forget_probes(state, call.tool)
     state.outcomes[before.outcome.value] -= 1
     if call.host is None:
         history(state, call.tool).counts[before.outcome.value] -= 1
@@ -218,12 +222,13 @@ def _count_permits(state: RunState, body: e.ExecutionStarted) -> None:
 def _for_subject(state: RunState, subject: CallState, call: CallId, host: e.HostPurpose) -> None:
     if host.purpose == "compensation":
         subject.compensation = call
-        state.to_undo.pop(subject.id, None)
-        state.undoing[call] = None
+        fold_unsettled.undo_no_more(state, subject)
+        state.undoing.setdefault(state.calls[call].tool, {})[call] = None
     elif host.purpose == "refresh" and host.slice is not None:
         subject.refreshed[host.slice] = call
     elif host.purpose == "probe":
         subject.probes += 1
+        fold_unsettled.forget_probes(state, subject.tool)
 
 
 def _use_grant(state: RunState, grant: str) -> None:
@@ -257,7 +262,7 @@ def _receipt_recorded(state: RunState, event: e.Event, body: e.ReceiptRecorded) 
         body.cached_from, body.obtained_at, body.late, body.denial,
     )  # fmt: skip
     call.fields = body.fields or call.fields
-    _count_outcome(state, call, body, before)
+    _count_outcome(state, call, body, event.seq)
     if call.host is None:
         _remember(state, event, call, body)
     elif call.kind is not Kind.READ and body.outcome in (Outcome.CONFIRMED, Outcome.UNKNOWN):
@@ -298,20 +303,27 @@ def _was_shown(state: RunState, call: CallState) -> bool:
     return call.id.turn < len(state.turns) or state.attempts > 0
 
 
-def _count_outcome(
-    state: RunState, call: CallState, body: e.ReceiptRecorded, before: ReceiptState | None
-) -> None:
+def _count_outcome(state: RunState, call: CallState, body: e.ReceiptRecorded, seq: int) -> None:
     state.outcomes[body.outcome.value] = state.outcomes.get(body.outcome.value, 0) + 1
     if body.outcome is Outcome.UNKNOWN:
         state.unknown_calls[call.id] = None
+        fold_unsettled.probe_next(state, call, seq)
+    else:
+        fold_unsettled.settled(state, call)
     if call.host is not None and _needs_conclusion(state, call.host, body.outcome):
         state.unjudged[call.id] = None
-    if call.host is not None and call.host.subject is not None and body.outcome is Outcome.CONFIRMED:
-        subject = state.calls.get(call.host.subject)
-        if subject is not None and call.host.purpose == "compensation":
-            subject.compensated_by = call.id
-            state.undoing.pop(call.id, None)
-            _close_hold(state, subject.id)
+    if call.host is not None and call.host.purpose == "compensation":
+        _undone(state, call, call.host, body.outcome)
+
+
+def _undone(state: RunState, call: CallState, host: e.HostPurpose, outcome: Outcome) -> None:
+    """What failed stays as it is; what may still be tried or found out is kept in view."""
+    if outcome in (Outcome.CONFIRMED, Outcome.FAILED):
+        state.undoing.get(call.tool, {}).pop(call.id, None)
+    subject = state.calls.get(host.subject) if host.subject is not None else None
+    if subject is not None and outcome is Outcome.CONFIRMED:
+        subject.compensated_by = call.id
+        _close_hold(state, subject.id)
 
 
 def _needs_conclusion(state: RunState, host: e.HostPurpose, outcome: Outcome) -> bool:
@@ -328,6 +340,7 @@ def _remember(state: RunState, event: e.Event, call: CallState, body: e.ReceiptR
     if body.outcome is not Outcome.UNKNOWN:
         past.open.pop(call.id, None)
     past.counts[body.outcome.value] = past.counts.get(body.outcome.value, 0) + 1
+    past.changes += 1
     if body.outcome is Outcome.CONFIRMED or (body.settled_by == "tool" and body.detail):
         state.read_untrusted = state.read_untrusted or call.untrusted
         state.labels.update(call.labels)
@@ -338,8 +351,7 @@ def _remember(state: RunState, event: e.Event, call: CallState, body: e.ReceiptR
     if call.kind is Kind.READ:
         fold_evidence.read_confirmed(state, event, call)
     else:
-        state.changed.append(call.id)
-        state.to_undo[call.id] = None
+        fold_unsettled.may_undo(state, call)
 
 
 def _hold(state: RunState, call: CallState, body: e.ReceiptRecorded) -> None:
@@ -358,6 +370,7 @@ def _hold(state: RunState, call: CallState, body: e.ReceiptRecorded) -> None:
 
 def _close_hold(state: RunState, call: CallId) -> None:
     state.open_holds.pop(call, None)
+    fold_unsettled.undo_no_more(state, state.calls[call])
     while state.hold_ends and state.hold_ends[0][1] not in state.open_holds:
         heappop(state.hold_ends)
 
@@ -365,6 +378,7 @@ def _close_hold(state: RunState, call: CallId) -> None:
 def _reconcile_tried(state: RunState, event: e.Event, body: e.ReconcileTried) -> None:
     call = state.calls[body.call]
     call.next_probe = body.next_at
+    fold_unsettled.probe_next(state, call, event.seq)
     concluded(state, body.call)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engine.domain import events as e
 from engine.domain.ids import CallId
+from engine.domain.policy import Kind
 from engine.domain.state import CallState, EvidenceState, Notice, RunState
 
 SOURCELESS = "-"
@@ -29,9 +30,16 @@ def flag(state: RunState, handle: str, why: str) -> None:
             publication.flags.append(said)
 
 
+def changes_of(call: CallState) -> tuple[str, ...]:
+    """What a write or hybrid changes: its effects, and its source."""
+    if call.kind is Kind.READ:
+        return ()
+    return (*call.effects, f"source:{call.source or SOURCELESS}")
+
+
 def written(state: RunState, event: e.Event, call: CallState) -> tuple[str, ...]:
     """Earlier answers that depend on what this call changes are not used again."""
-    names = (*call.effects, f"source:{call.source or SOURCELESS}")
+    names = changes_of(call)
     for name in names:
         state.written[name] = event.seq
     return names

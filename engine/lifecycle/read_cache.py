@@ -12,7 +12,7 @@ from engine.domain import events as e
 from engine.domain.calls import Outcome
 from engine.domain.canonical import Json, digest_of
 from engine.domain.facts import Facts, Unknown
-from engine.domain.policy import CacheSpec, Kind, Policy, ToolSpec
+from engine.domain.policy import CacheSpec, Policy, ToolSpec
 from engine.domain.state import CallState, RunState
 from engine.lifecycle.fold_evidence import SOURCELESS
 from engine.lifecycle.present import Present
@@ -81,13 +81,4 @@ def _written_since(state: RunState, spec: ToolSpec, first: CallState) -> bool:
     names = (f"source:{spec.source or SOURCELESS}",) if declared is None else declared
     if any(state.written.get(name, 0) > first.started_seq for name in names):
         return True
-    unsettled = (state.calls[id_] for id_ in (*state.open_calls, *state.unknown_calls))
-    return any(
-        call.started_at is not None and not set(names).isdisjoint(_changes(call)) for call in unsettled
-    )
-
-
-def _changes(call: CallState) -> tuple[str, ...]:
-    if call.kind is Kind.READ:
-        return ()
-    return (*call.effects, f"source:{call.source or SOURCELESS}")
+    return any(name in state.unsettled.by_change for name in names)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from heapq import merge
 
 from engine.domain import events as e
 from engine.domain.calls import CallStatus, Outcome
 from engine.domain.policy import Kind, Retry, ToolSpec
 from engine.domain.state import CallState, RunState
+from engine.domain.unsettled import ProbeTime
 from engine.lifecycle.acts import host_start, not_as_shown
+from engine.lifecycle.fold_unsettled import probe_stands
 from engine.lifecycle.held import approved
 from engine.lifecycle.present import Present
 from engine.lifecycle.standing import ended
@@ -182,30 +186,39 @@ def _undecided_too_long(call: CallState, now: datetime) -> bool:
 
 
 def probe_due(present: Present) -> Step | None:
-    """The declared probe of the first call of unknown outcome whose time has come."""
-    for id_ in present.state.unknown_calls:
-        call = present.state.calls[id_]
-        due = _probe_at(present, call)
-        if due is not None and present.now >= due:
-            start = _probe(present, call)
-            assert start is not None
-            return Reconcile(start)
-    return None
+    """The declared probe of the call of unknown outcome that has been due for the longest time."""
+    return next((Reconcile(start) for _, start in _probes(present, present.now)), None)
 
 
 def next_probe(present: Present) -> datetime | None:
-    times = [_probe_at(present, present.state.calls[id_]) for id_ in present.state.unknown_calls]
-    return min((time for time in times if time is not None), default=None)
+    return next((at for at, _ in _probes(present)), None)
 
 
-def _probe_at(present: Present, call: CallState) -> datetime | None:
-    spec = present.policy.tools.get(call.tool)
-    if spec is None or spec.reconcile is None or spec.reconcile.probe is None or call.receipt is None:
-        return None
-    if call.probes >= len(PROBE_AFTER):
-        return None
-    at = call.next_probe or (call.receipt.at if call.probes == 0 else None)
-    return None if at is None or _probe(present, call) is None else at
+def _probes(present: Present, until: datetime | None = None) -> Iterator[tuple[datetime, e.ExecutionStarted]]:
+    """What can be probed, in the order of time."""
+    state, tools = present.state, present.policy.tools
+    declared = [
+        heap
+        for tool, heap in state.unsettled.probes.items()
+        if tool in tools and _declares_probe(tools[tool])
+    ]
+    for probe in merge(*(_in_order(state, heap) for heap in declared)):
+        if until is not None and probe.at > until:
+            return
+        call = state.calls[probe.call]
+        start = _probe(present, call) if call.probes < len(PROBE_AFTER) else None
+        if start is not None:
+            yield probe.at, start
+
+
+def _in_order(state: RunState, heap: Sequence[ProbeTime]) -> Iterator[ProbeTime]:
+    """The first stands and is mostly the one that is wanted; the others are put in order only if it is not."""
+    yield from heap[:1]
+    yield from (probe for probe in sorted(heap)[1:] if probe_stands(state, probe))
+
+
+def _declares_probe(spec: ToolSpec) -> bool:
+    return spec.reconcile is not None and spec.reconcile.probe is not None
 
 
 def _probe(present: Present, call: CallState) -> e.ExecutionStarted | None:

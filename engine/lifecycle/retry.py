@@ -7,6 +7,7 @@ or its probe says that nothing was done. What is forbidden by now is not sent ag
 from __future__ import annotations
 
 from collections.abc import Iterator
+from heapq import merge
 
 from engine.domain.calls import Outcome
 from engine.domain.policy import Retry
@@ -26,8 +27,13 @@ def retry_due(present: Present) -> Step | None:
 
 def retry_of_compensation(present: Present) -> Step | None:
     """The same for what the Host itself sent to undo something."""
-    state = present.state
-    return _first(present, (state.calls[id_] for id_ in state.undoing))
+    state, tools = present.state, present.policy.tools
+    may = (
+        calls
+        for tool, calls in state.undoing.items()
+        if tool in tools and tools[tool].retry is not Retry.NEVER
+    )
+    return _first(present, (state.calls[id_] for id_ in merge(*may)))
 
 
 def _first(present: Present, calls: Iterator[CallState]) -> Step | None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from heapq import merge
 
 from engine.domain import events as e
 from engine.domain.calls import CallStatus
+from engine.domain.ids import CallId
 from engine.domain.policy import Compensate, Policy, ToolSpec
 from engine.domain.state import CallState, RunState
+from engine.domain.unsettled import Undoable
 from engine.lifecycle.acts import capability_of, host_start, not_executed
 from engine.lifecycle.present import Present
 from engine.lifecycle.recover import probe_due
@@ -80,10 +83,20 @@ def _next_compensation(present: Present, ending: str) -> Step | None:
 
 def _to_undo(policy: Policy, state: RunState, ending: str, now: datetime) -> Iterator[CallState]:
     """Confirmed effects whose tool declares a compensation for this end, newest first, each tried once."""
-    for id_ in reversed(state.to_undo):
-        call = state.calls[id_]
-        if _undoes(policy.tools.get(call.tool), _ON[ending]) and _still_there(state, call, now):
-            yield call
+    tools = [tool for tool in state.to_undo if _undoes(policy.tools.get(tool), _ON[ending])]
+    for _, call in merge(*(_of_tool(state, state.to_undo[tool], now) for tool in tools)):
+        yield state.calls[call]
+
+
+def _of_tool(
+    state: RunState, confirmed: dict[CallId, Undoable], now: datetime
+) -> Iterator[tuple[int, CallId]]:
+    """Newest first, each with its place counted backwards."""
+    for id_, undoable in reversed(confirmed.items()):
+        if undoable.until is not None and undoable.until <= now:
+            return
+        if _still_there(state, state.calls[id_], now):
+            yield -undoable.place, id_
 
 
 def _undoes(spec: ToolSpec | None, on: str) -> bool:

@@ -152,11 +152,11 @@ def _has_effects(state: RunState, call: CallId) -> bool:
 
 
 def _open_holds(state: RunState) -> Mapping[str, tuple[CallId, ...]]:
-    found: dict[str, tuple[CallId, ...]] = {}
+    found: dict[str, list[CallId]] = {}
     for call in state.open_holds:
         for effect in state.calls[call].effects:
-            found[effect] = (*found.get(effect, ()), call)
-    return found
+            found.setdefault(effect, []).append(call)
+    return {effect: tuple(calls) for effect, calls in found.items()}
 
 
 def _cited(policy: Policy, state: RunState, facts: Facts, handle: str) -> CitedEvidence:

@@ -178,7 +178,7 @@ def _receipts(facts: Facts, tool: str) -> object:
     past = facts.history.get(tool)
     if past is None:
         return None
-    return len(past.confirmed), tuple(past.open), tuple(past.counts.items())
+    return past.changes
 
 
 _SPECIAL: Final[Mapping[str, Any]] = {

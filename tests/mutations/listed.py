@@ -145,8 +145,8 @@ EFFECTS = (
     Mutation(
         "an equal key waits for the call that is under way",
         "engine/lifecycle/acts.py",
-        "if other != call and found.idempotency_key == key and (found.unknown or found.started_at is not None):",
-        "if other != call and found.idempotency_key == key and not found.unknown and found.started_at is not None:",
+        "if other != call]",
+        "if other != call and other not in state.unknown_calls]",
         (f"{_RECONCILED}::test_a_second_call_with_the_same_key_waits_for_the_first",),
     ),
     Mutation(
@@ -260,8 +260,8 @@ GATES = (
     Mutation(
         "effects are undone in reverse order",
         "engine/lifecycle/settle.py",
-        "    for id_ in reversed(state.to_undo):\n",
-        "    for id_ in tuple(state.to_undo):\n",
+        "    for id_, undoable in reversed(confirmed.items()):\n",
+        "    for id_, undoable in confirmed.items():\n",
         (f"{_ENDINGS}::test_effects_are_undone_in_reverse_order_each_as_a_call_of_its_own",),
     ),
     Mutation(
