@@ -5,10 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-import tempfile
-import traceback
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
@@ -108,6 +105,8 @@ def _wants_json(args: Sequence[str]) -> bool:
 
 def _fault(error: Exception, args: Sequence[str]) -> int:
     """What nobody foresaw: one line, and the traceback in a file."""
+    import traceback
+
     text = "".join(traceback.format_exception(error))
     message = f"a fault of agentctl: {type(error).__name__}: {error}".splitlines()[0]
     remedy = f"please report it with `{_kept(text)}`; the Run, if there is one, can be resumed"
@@ -119,6 +118,9 @@ def _fault(error: Exception, args: Sequence[str]) -> int:
 
 def _kept(text: str) -> str:
     """The name of the file that holds the traceback."""
+    import tempfile
+    from datetime import UTC, datetime
+
     name = f"fault-{datetime.now(UTC):%Y%m%dT%H%M%S%f}.log"
     for folder in (Path(".agentctl"), Path(tempfile.gettempdir())):
         try:

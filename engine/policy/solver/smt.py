@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from engine.domain.facts import UNKNOWN, Value
 from engine.policy.solver.claims import Claim, View
-from engine.policy.solver.encoder import Encoder
 from engine.policy.solver.finite import Outcome
 from engine.policy.solver.sorts import plain, z3
+
+if TYPE_CHECKING:
+    from engine.policy.solver.encoder import Encoder
 
 EFFORT: Final = 400_000
 """Steps of the solver per question: a count, so that every machine gives the same answer."""
@@ -23,6 +25,8 @@ def is_installed() -> bool:
 
 def solve(claim: Claim, view: View) -> Outcome:
     """Impossible, a world in which the claim may hold, or neither where the solver gave up."""
+    from engine.policy.solver.encoder import Encoder  # most questions never come to the solver
+
     encoder = Encoder(view)
     formula = encoder.claim(claim)
     solver = z3.Solver()
