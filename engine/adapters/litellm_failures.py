@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -127,23 +128,34 @@ def _remedy(kind: AttemptError, use: ModelUse) -> str:
 
 
 def _retry_after(error: BaseException) -> float | None:
-    """Seconds that the provider asks to wait: `retry-after-ms`, or `retry-after` in seconds or as a date."""
+    """Seconds that the provider asks to wait: `retry-after-ms`, else `retry-after` in seconds or as a date; never
+    below zero, and None for what is no time."""
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
     given = getattr(error, "litellm_response_headers", None) or headers
+    for name, read in (("retry-after-ms", _milliseconds), ("retry-after", _seconds)):
+        text = given.get(name)
+        seconds = read(text) if text else None
+        if seconds is not None and math.isfinite(seconds):
+            return max(0.0, seconds)
+    return None
+
+
+def _milliseconds(text: str) -> float | None:
     try:
-        if given.get("retry-after-ms"):
-            return max(0.0, float(given["retry-after-ms"]) / 1000)
-        text = given.get("retry-after")
-        return None if not text else max(0.0, _seconds(text))
-    except (ValueError, TypeError):
+        return float(text) / 1000
+    except ValueError:
         return None
 
 
-def _seconds(text: str) -> float:
+def _seconds(text: str) -> float | None:
     try:
         return float(text)
     except ValueError:
+        pass
+    try:
         return (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds()
+    except (ValueError, TypeError, ArithmeticError):
+        return None
 
 
 def _is_secret_name(name: str) -> bool:

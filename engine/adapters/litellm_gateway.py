@@ -12,7 +12,7 @@ from typing import Any
 from engine.adapters.litellm_failures import attempt_failed, missing_key
 from engine.adapters.litellm_library import load_litellm
 from engine.adapters.litellm_prices import Price, Prices
-from engine.adapters.litellm_responses import Collected, closed_response, collect, whole_message
+from engine.adapters.litellm_responses import Collected, closed_response, collect, reading, whole_message
 from engine.adapters.token_counter import EstimateCounter, request_text
 from engine.adapters.wire.names import ToolNames
 from engine.adapters.wire.profile import profile_of
@@ -83,9 +83,9 @@ class LitellmGateway:
         sent = _Sent(request, ToolNames(tool.name for tool in request.tools), provider)
         parameters = self._parameters(request, seconds, stream=on_text is not None) | options
         answer = await litellm.acompletion(**parameters)
-        if on_text is None:
-            return self._closed(sent, whole_message(answer))
-        return self._closed(sent, await _streamed(answer, on_text))
+        with reading():
+            got = whole_message(answer) if on_text is None else await _streamed(answer, on_text)
+            return self._closed(sent, got)
 
     def _parameters(self, request: ModelRequest, seconds: float, *, stream: bool) -> dict[str, object]:
         profile = profile_of(request.model.id)

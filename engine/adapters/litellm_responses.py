@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal
@@ -26,6 +27,10 @@ _PROVIDER_RAN = (
     "server_tool_calls", "web_search_results", "web_search_calls", "tool_results", "code_interpreter_results"
 )  # fmt: skip
 """Fields in which litellm reports tools that the provider ran by itself."""
+_MAX_TOKENS = 10**12
+"""A count above it is nonsense; it still exceeds every budget."""
+_MISSHAPEN = (AttributeError, TypeError, LookupError, ValueError, ArithmeticError)
+"""What reading raises where a provider put something else than litellm's types promise."""
 
 
 @dataclass
@@ -54,17 +59,31 @@ class Collected:
     ran_itself: bool = False
 
 
+@contextmanager
+def reading() -> Iterator[None]:
+    """A response that cannot be read is a failed attempt that may be tried again, not a fault of ours."""
+    try:
+        yield
+    except AttemptFailed:
+        raise
+    except _MISSHAPEN as error:
+        message = f"the response is not of the shape that it should have: {type(error).__name__}"
+        raise AttemptFailed("invalid_response", message) from error
+
+
 def whole_message(answer: Any) -> Collected:
     """Reads a response that came in one piece. Raises AttemptFailed for one without a message."""
     if not answer.choices:
         raise AttemptFailed("invalid_response", "the response holds no choice")
     choice = answer.choices[0]
     message = choice.message
-    got = Collected(text=message.content or "", finish=choice.finish_reason, model=answer.model)
+    got = Collected(text=message.content or "", finish=choice.finish_reason, model=_text(answer.model))
     for call in getattr(message, "tool_calls", None) or ():
         function = call.function
         fields = getattr(call, "provider_specific_fields", None)
-        got.calls.append(CollectedCall(function.name or "", function.arguments or "", call.id, fields))
+        got.calls.append(
+            CollectedCall(_text(function.name), function.arguments or "", _text(call.id) or None, fields)
+        )
     got.thinking = list(getattr(message, "thinking_blocks", None) or ())
     got.reasoning = getattr(message, "reasoning_content", None) or ""
     _note_message(got, message)
@@ -78,7 +97,7 @@ async def collect(chunks: AsyncIterator[Any], on_text: Callable[[str], None]) ->
     got = Collected()
     assembly = _Assembly(got)
     async for chunk in chunks:
-        got.model = getattr(chunk, "model", None) or got.model
+        got.model = _text(getattr(chunk, "model", None)) or got.model
         _note_usage(got, getattr(chunk, "usage", None))
         for choice in list(chunk.choices or ())[:1]:
             assembly.add(choice.delta, on_text)
@@ -143,9 +162,9 @@ class _Assembly:
     def _call(self, entry: Any) -> None:
         call = self._target(entry)
         function = entry.function
-        call.id = call.id or entry.id
+        call.id = call.id or _text(entry.id) or None
         if function is not None:
-            call.name = call.name or function.name or ""
+            call.name = call.name or _text(function.name)
             call.arguments += function.arguments or ""
         call.fields = getattr(entry, "provider_specific_fields", None) or call.fields
 
@@ -196,21 +215,36 @@ def _note_message(got: Collected, message: Any) -> None:
 
 
 def _note_usage(got: Collected, usage: Any) -> None:
+    """A count below zero is no count: it would give tokens and money back."""
     if usage is None or not (usage.prompt_tokens or usage.completion_tokens):
+        return
+    if min(usage.prompt_tokens or 0, usage.completion_tokens or 0) < 0:
         return
     asked = getattr(usage, "prompt_tokens_details", None)
     said = getattr(usage, "completion_tokens_details", None)
     got.raw_usage = usage
     got.usage = Usage(
-        input_tokens=usage.prompt_tokens or 0,
-        output_tokens=usage.completion_tokens or 0,
-        cached_tokens=getattr(asked, "cached_tokens", None) or 0,
-        reasoning_tokens=getattr(said, "reasoning_tokens", None) or 0,
+        input_tokens=_count(usage.prompt_tokens),
+        output_tokens=_count(usage.completion_tokens),
+        cached_tokens=min(_count(getattr(asked, "cached_tokens", None)), _count(usage.prompt_tokens)),
+        reasoning_tokens=_count(getattr(said, "reasoning_tokens", None)),
     )
     hosted = getattr(usage, "server_tool_use", None)
     if hosted is not None:
         counts = hosted if isinstance(hosted, Mapping) else vars(hosted)
         got.ran_itself = got.ran_itself or any(isinstance(n, int) and n > 0 for n in counts.values())
+
+
+def _count(tokens: int | None) -> int:
+    """Tokens as the provider counts them."""
+    return max(0, min(tokens or 0, _MAX_TOKENS))
+
+
+def _text(value: object) -> str:
+    """Names and ids are data, whatever their type: some servers number their calls."""
+    if value is None:
+        return ""
+    return clean_text(value if isinstance(value, str) else str(value))[0]
 
 
 def _usage_was_sent(chunks: Any) -> bool:
@@ -227,7 +261,7 @@ def _request_id(answer: Any) -> str | None:
     for name in ("request-id", "x-request-id", "llm_provider-request-id", "llm_provider-x-request-id"):
         if headers.get(name):
             return str(headers[name])
-    return getattr(answer, "id", None)
+    return _text(getattr(answer, "id", None)) or None
 
 
 def _finish(got: Collected, usage: Usage, cost: Decimal | None) -> Finish:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from engine.domain import events as e
 from engine.domain.policy import ModelUse, Policy
 from engine.lifecycle.acts import host_start
@@ -78,4 +80,4 @@ def room(policy: Policy, present: Present, outlook: Outlook) -> Step | None:
     start = e.CompactionStarted(
         upto=upto, covers=tuple(sorted(declared.covers)), model=use.id, reserved=reserved
     )
-    return Compact(start, use, text)
+    return Compact(start, replace(use, max_output_tokens=answer), text)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Literal
@@ -187,7 +188,8 @@ class Decider:
         self._tried[start.turn, start.attempt] = use.id
         dropped = self._outlook.dropped_inputs(state)
         omitted = (e.InputOmitted(inputs=dropped),) if dropped else ()
-        return AskModel((*omitted, *_compiled(state, contract)), start, use, contract, wait)
+        capped = replace(use, max_output_tokens=answer)  # what was not reserved is not asked for
+        return AskModel((*omitted, *_compiled(state, contract)), start, capped, contract, wait)
 
     def _reserve(
         self, state: RunState, use: ModelUse, size: Size, cost: Decimal | None

@@ -12,6 +12,8 @@ from engine.runtime.masking import named_in
 
 ARGUMENTS_LIMIT = 256 * 1024
 """Code points of one call's raw arguments that are stored; a longer text is cut and the call rejected."""
+NAME_LIMIT = 300
+"""Code points of a name or an id that a provider gives."""
 
 
 def attempt_failed(
@@ -49,7 +51,7 @@ def closed_turn(
     return e.ModelTurnRecorded(
         turn=start.turn,
         attempt=start.attempt,
-        model=response.model,
+        model=clean_text(response.model[:NAME_LIMIT])[0],
         contract=start.contract,
         epoch=start.epoch,
         text=text,
@@ -58,7 +60,7 @@ def closed_turn(
         finish=response.finish,
         usage=response.usage,
         cost_usd=cost_usd,
-        request_id=response.request_id,
+        request_id=clean_text(response.request_id[:NAME_LIMIT])[0] if response.request_id else None,
         state_versions=start.state_versions,
     )
 
@@ -69,9 +71,9 @@ def _proposal(ordinal: int, call: ProposedCall, secrets: Secrets | None) -> e.Pr
     text, sanitised = clean_text(given[:ARGUMENTS_LIMIT])
     return e.Proposal(
         ordinal=ordinal,
-        tool=clean_text(call.tool[:300])[0],
+        tool=clean_text(call.tool[:NAME_LIMIT])[0],
         arguments=text,
-        provider_id=clean_text(call.provider_id[:200])[0] if call.provider_id else None,
+        provider_id=clean_text(call.provider_id[:NAME_LIMIT])[0] if call.provider_id else None,
         cut_from=len(given) if len(given) > ARGUMENTS_LIMIT else None,
         sanitised=sanitised,
         secret=secret,

@@ -142,9 +142,69 @@ async def test_retry_after_may_be_milliseconds_a_date_or_nonsense() -> None:
         ({"retry-after-ms": "1500"}, 1.5),
         ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
         ({"retry-after": "soon"}, None),
+        ({"retry-after": "-5"}, 0.0),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "1e400"}, None),
+        ({"retry-after-ms": "inf"}, None),
+        ({"retry-after-ms": "soon", "retry-after": "7"}, 7.0),
+        ({"retry-after": "Wed, 21 Oct 99999999999999999999 07:28:00 GMT"}, None),
     ):
         failed = await failure(Answer("{}", status=429, headers=headers))
         assert failed.retry_after == expected
+
+
+def said(message: dict[str, Any] | None = None, **replaced: Any) -> Answer:
+    """A whole response with parts of it replaced by what no provider should send."""
+    choice = {
+        "index": 0,
+        "finish_reason": "stop",
+        "message": {"role": "assistant", "content": "hi", **(message or {})},
+    }
+    body = {
+        "id": "x", "object": "chat.completion", "created": 1, "model": "gpt-4o", "choices": [choice],
+        "usage": {"prompt_tokens": 12, "completion_tokens": 5, "total_tokens": 17},
+    }  # fmt: skip
+    return Answer(json.dumps({**body, **replaced}))
+
+
+async def test_names_and_ids_of_another_type_are_data() -> None:
+    numbered = {"id": 5, "type": "function", "function": {"name": "get_stock", "arguments": "{}"}}
+    response = await ask(said({"tool_calls": [numbered]}, id=7, model="gpt-4o\ud800"))
+    assert (response.calls[0].provider_id, response.request_id) == ("5", "7")
+    assert response.model == "gpt-4o\ufffd"
+
+
+@pytest.mark.parametrize("tokens", [{"prompt_tokens": -1_000_000}, {"completion_tokens": -5}])
+async def test_usage_below_zero_is_no_usage_and_gives_nothing_back(tokens: dict[str, int]) -> None:
+    usage = {"prompt_tokens": 12, "completion_tokens": 5, "total_tokens": 17, **tokens}
+    response = await ask(said(usage=usage))
+    assert response.usage.estimated
+    assert response.cost_usd is not None
+    assert response.cost_usd > 0
+
+
+async def test_more_cached_tokens_than_there_were_are_not_counted() -> None:
+    details = {"cached_tokens": 1_000_000}
+    usage = {
+        "prompt_tokens": 12,
+        "completion_tokens": 5,
+        "total_tokens": 17,
+        "prompt_tokens_details": details,
+    }
+    assert (await ask(said(usage=usage))).usage == Usage(input_tokens=12, output_tokens=5, cached_tokens=12)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        said({"tool_calls": [{"id": "a", "type": "custom", "custom": {"name": "x", "input": "y"}}]}),
+        said(model=7.5, usage={"prompt_tokens": 10**40, "completion_tokens": 1, "total_tokens": 1}),
+    ],
+    ids=["a call that is no function", "a count beyond reason"],
+)
+async def test_a_response_of_another_shape_is_a_failed_attempt_that_may_be_repeated(answer: Answer) -> None:
+    failed = await failure(answer)
+    assert (failed.error, failed.retryable) == ("invalid_response", True)
 
 
 async def test_a_context_that_is_too_long_is_its_own_class() -> None:

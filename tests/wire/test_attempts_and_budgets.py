@@ -88,6 +88,24 @@ def test_an_attempt_that_the_provider_refused_before_it_worked_costs_nothing() -
     assert bench.state.spent.cost_usd == Decimal("0.00015")
 
 
+@pytest.mark.parametrize(
+    ("budgets", "use", "asked"),
+    [
+        ("", "", 4096),
+        ("", ", max_output_tokens: 77", 77),
+        (", tokens: {output: 50}", ", max_output_tokens: 77", 50),
+    ],
+)
+def test_the_model_is_asked_for_no_longer_answer_than_was_reserved(
+    budgets: str, use: str, asked: int
+) -> None:
+    gateway = Played(turn(*FINISH))
+    bench = Bench(gateway, policy(budgets=budgets, use=use))
+    bench.drive()
+    assert bench.bodies(e.ModelAttemptStarted)[0].reserved.output_tokens == asked
+    assert gateway.requests[0].model.max_output_tokens == asked
+
+
 @pytest.mark.parametrize(("retry_after", "slept"), [(7.0, 7.0), (None, 0.5), (0.0, 0.0)])
 def test_the_next_attempt_waits_as_long_as_the_provider_asked(
     retry_after: float | None, slept: float
