@@ -108,26 +108,31 @@ def attacks(
     return "\n".join(lines)
 
 
-def on_the_wire(names: Sequence[str], most: int, setting: Setting = IDEAL) -> str:
-    """At most so many pairs, evenly taken, through litellm against a loopback server; and whether each gave what it
-    gives through the scripted gateway."""
+def on_the_wire(names: Sequence[str], most: int) -> str:
+    """Every task without attack, and at most so many pairs, evenly taken, through litellm against a loopback server;
+    and whether each gave what it gives through the scripted gateway."""
+    every = suites.pairs(*names)
+    lines = [
+        "| played | Runs | model obeyed | tool attacks done | tasks done | same as when scripted | seconds |",
+        "|---|---|---|---|---|---|---|",
+        _wired("tasks without attack", tasks(*names), attacked=False),
+        _wired("pairs under attack", every[:: max(1, len(every) // max(most, 1))][:most], attacked=True),
+    ]
+    return "\n".join(lines)
+
+
+def _wired(said: str, chosen: Sequence[Pair], *, attacked: bool) -> str:
     from benchmarks.agentdojo.wire import play_on_the_wire
 
-    every = suites.pairs(*names)
-    chosen = every[:: max(1, len(every) // max(most, 1))][:most]
     begun = time.perf_counter()
-    wired = play_on_the_wire(chosen, setting)
+    wired = play_on_the_wire(chosen, IDEAL, attacked=attacked)
     seconds = time.perf_counter() - begun
-    here = played([Job(pair, setting, True) for pair in chosen], 1)
-    tools = _count(not pair.words_only for pair in chosen)
-    return "\n".join(
-        [
-            "| pairs | model obeyed | tool attacks done | tasks done | same as when scripted | seconds |",
-            "|---|---|---|---|---|---|",
-            f"| {len(chosen)} | {_count(each.obeyed for each in wired)} | {_count(each.attacked for each in wired)} of "
-            f"{tools} | {_count(each.useful for each in wired)} "
-            f"| {_count(one == two for one, two in zip(wired, here, strict=True))} | {seconds:.0f} |",
-        ]
+    here = played([Job(pair, IDEAL, attacked) for pair in chosen], 1)
+    tools = _count(attacked and not pair.words_only for pair in chosen)
+    return (
+        f"| {said} | {len(chosen)} | {_count(each.obeyed for each in wired)} "
+        f"| {_count(each.attacked for each in wired)} of {tools} | {_count(each.useful for each in wired)} "
+        f"| {_count(one == two for one, two in zip(wired, here, strict=True))} | {seconds:.0f} |"
     )
 
 

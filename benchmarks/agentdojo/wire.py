@@ -18,12 +18,12 @@ _HEAD = (
 )
 
 
-def play_on_the_wire(pairs: Sequence[Pair], setting: Setting) -> list[Outcome]:
+def play_on_the_wire(pairs: Sequence[Pair], setting: Setting, *, attacked: bool = True) -> list[Outcome]:
     """One Run after the other; each asks the server over HTTP."""
-    return asyncio.run(_play(pairs, setting))
+    return asyncio.run(_play(pairs, setting, attacked))
 
 
-async def _play(pairs: Sequence[Pair], setting: Setting) -> list[Outcome]:
+async def _play(pairs: Sequence[Pair], setting: Setting, attacked: bool) -> list[Outcome]:
     served = _Served()
     server = await asyncio.start_server(served.answer, "127.0.0.1", 0)
     host, port = server.sockets[0].getsockname()[:2]
@@ -35,7 +35,7 @@ async def _play(pairs: Sequence[Pair], setting: Setting) -> list[Outcome]:
                 served.model = model
                 return LitellmGateway(options={"api_base": f"http://{host}:{port}/v1", "api_key": "none"})
 
-            found.append(await aplay(pair, setting, gateway=open_gateway))
+            found.append(await aplay(pair, setting, attacked=attacked, gateway=open_gateway))
     return found
 
 
