@@ -33,7 +33,7 @@ def check(model: Model) -> Iterator[Diagnostic]:
 
 def _capped_by_rules(policy: Policy, tool: str) -> bool:
     """True if every rule that permits it says how often, without a person, one Run may call it."""
-    return all(rule.unattended is not None for rule in policy.rules_of[tool] if rule.effect.permits)
+    return all(rule.unattended is not None for rule in policy.rules_of.get(tool, ()) if rule.effect.permits)
 
 
 RULE = Rule(

@@ -55,7 +55,7 @@ def _brings(field: Field, by_default: bool) -> bool:
 
 def _guarded(policy: Policy, tool: str) -> bool:
     """True if a deny asks for it, for everybody who is permitted, or if every permit asks for it itself."""
-    rules = policy.rules_of[tool]
+    rules = policy.rules_of.get(tool, ())
     permits = [rule for rule in rules if rule.effect.permits]
     if all(_asks(rule) for rule in permits):
         return True
