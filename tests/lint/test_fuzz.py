@@ -138,6 +138,14 @@ def test_random_edits_never_end_in_a_traceback() -> None:
     slips(1, 200)
 
 
+@pytest.mark.parametrize("name", ["delete_notes", "delete_note.xe"])
+def test_a_tool_that_was_renamed_under_its_rules_is_named(name: str) -> None:
+    file = "mini/notes.tools.yaml"
+    renamed = {**texts(), file: texts()[file].replace("  delete_note:", f"  {name}:")}
+    found = one(renamed, file).diagnostics
+    assert [each for each in found if each.severity == "error" and "`delete_note`" in each.message]
+
+
 def test_no_unknown_key_is_silently_accepted() -> None:
     unknown_keys(2, 100)
 

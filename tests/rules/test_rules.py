@@ -65,13 +65,6 @@ def test_a_finding_has_a_message_a_help_and_a_place_in_a_file_that_was_read(rule
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-@pytest.mark.parametrize("tool", ["borrow_book", "hold_book", "find_books", "read_archive"])
-@pytest.mark.parametrize("suffix", ["s2", ".xe"])
-def test_a_tool_that_was_renamed_under_its_rules_is_named(tool: str, suffix: str) -> None:
-    found = found_in(base((f"  {tool}:\n", f"  {tool}{suffix}:\n")))
-    assert [each for each in found if each.severity == "error" and f"`{tool}`" in each.message]
-
-
 def test_a_rule_says_of_itself_what_the_list_says(rule: Rule) -> None:
     known = CODES[rule.id]
     assert (rule.name, rule.severity, rule.confidence) == known
