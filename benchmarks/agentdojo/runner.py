@@ -24,7 +24,7 @@ from engine.domain.actors import Principal
 from engine.domain.calls import CallStatus
 from engine.domain.policy import Policy
 from engine.domain.state import RunState
-from engine.lifecycle.provenance import MAX_WHOLE
+from engine.lifecycle.literals import MAX_WHOLE
 from engine.policy.compiler import load_policy
 from engine.policy.conditions.values import links_in
 from engine.ports import ModelGateway

@@ -371,7 +371,7 @@ class RunState:
     standing: dict[str, StandingState] = field(default_factory=dict)
     """Approvals that cover later calls, by id."""
     answers: list[CallId] = field(default_factory=list)
-    """Calls with a confirmed result, in the order of their receipts."""
+    """Calls whose tool's words the model was shown (a result, a declared failure), in the order of their receipts."""
     omitted_inputs: set[int] = field(default_factory=set)
     """Seqs of inputs that no longer fit into a request."""
     left_out: LeftOut = field(default_factory=LeftOut)

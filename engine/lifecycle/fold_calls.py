@@ -344,9 +344,9 @@ def _remember(state: RunState, event: e.Event, call: CallState, body: e.ReceiptR
     if body.outcome is Outcome.CONFIRMED or (body.settled_by == "tool" and body.detail):
         state.read_untrusted = state.read_untrusted or call.untrusted
         state.labels.update(call.labels)
+        state.answers.append(call.id)
     if body.outcome is not Outcome.CONFIRMED:
         return
-    state.answers.append(call.id)
     past.confirmed.append(PastCall(call.args or {}, body.fields, event.recorded_at))
     if call.kind is Kind.READ:
         fold_evidence.read_confirmed(state, event, call)

@@ -6,36 +6,37 @@ is the model's own. The index is a view over the log and grows by what is new.
 
 from __future__ import annotations
 
-import re
 import unicodedata
-from collections.abc import Iterator, Mapping
-from datetime import datetime
-from decimal import Decimal, InvalidOperation
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
 from typing import NamedTuple
 
 from engine.domain.canonical import Json, JsonObject
-from engine.domain.events import Edge, timestamp
+from engine.domain.events import Edge
 from engine.domain.facts import UNKNOWN, Unknown, Value
 from engine.domain.policy import Policy, ToolSpec
 from engine.domain.results import ReadResult
 from engine.domain.state import CallState, RunState
 from engine.domain.types import Field, Trust, TypeName, ValueType
+from engine.lifecycle.literals import (
+    MAX_WHOLE,
+    NUMBER,
+    asked,
+    delimited,
+    folded,
+    holds_several,
+    is_literal,
+    literals,
+    normalised,
+    spellings,
+    words,
+)
 
-MAX_WHOLE = 256
-"""Code points up to which a string is a value of its own; a longer one, or one with spaces, is also text."""
 MAX_EDGES = 4
 """Places recorded for one argument."""
-_NUMBER = re.compile(r"-?\d{1,40}(\.\d{1,40})?\Z")
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
-_BETWEEN = r"\s\"'`<>()\[\]{},;|"
-"""What stands between literals in a text."""
-_TOKEN = re.compile(f"[^{_BETWEEN}]+")
-_PARTS = re.compile(r"[^:=]+")
-_WORD = re.compile(r"[^\W_]+")
-"""What no delimiter and no mark at an edge can divide or belong to."""
-_EDGE_MARKS = ".,:;!?*_"
-_AS_NUMBER = "\x00"
-"""Marks the spelling of a number: `1.50` as an id is not `1.5`, as an amount it is."""
+SHORTEST_ECHO = 4
+"""Letters and digits from which a part of an argument that comes back counts as an echo."""
+UNTRUSTED = "untrusted"
 _NO_ORIGIN = frozenset({TypeName.TEXT, TypeName.RICH_TEXT, TypeName.BOOL, TypeName.ENUM, TypeName.DURATION})
 
 
@@ -52,11 +53,17 @@ class _Own(NamedTuple):
     values: frozenset[str] = frozenset()
     texts: tuple[str, ...] = ()
     """Arguments that are text: a literal in one of them is the call's own too."""
+    chosen: tuple[str, ...] = ()
+    """What the model chose, folded: trust does not come to a part of it by being sent back in another spelling."""
 
-    def repeats(self, key: str) -> bool:
-        if key in self.values:
+    def repeats(self, key: str, origins: Iterable[str]) -> bool:
+        """True if that is where `key` is from. "Untrusted" restricts: it is lost to an exact echo only."""
+        if key in self.values or any(delimited(key, text) for text in self.texts):
             return True
-        return bool(self.texts) and any(_delimited(key, text) for text in self.texts)
+        if not self.chosen or UNTRUSTED in origins:
+            return False
+        spelled = folded(key)
+        return len(spelled) >= SHORTEST_ECHO and any(spelled in text for text in self.chosen)
 
 
 NOTHING = _Own()
@@ -106,14 +113,14 @@ class Provenance:
     def places(self, value: Value, tool: str = "") -> list[Place]:
         """Every origin of a scalar, with where it occurs."""
         self.sync()
-        plain, key = normalised(value), _asked(value)
+        plain, key = normalised(value), asked(value)
         found = dict(self._known.get(key, ()))
         for name, (_, known) in self._slices.items():
             if key in known:
                 found.setdefault("state", f"state.{name}{known[key]}")
-        if _TOKEN.fullmatch(plain) is None:
+        if not is_literal(plain):
             for text, origin, where, own in self._candidates(plain):
-                if origin not in found and _delimited(plain, text) and not own.repeats(plain):
+                if origin not in found and delimited(plain, text) and not own.repeats(plain, (origin,)):
                     found[origin] = where
         if tool and (tool, plain) in self._state.endorsed:
             found["endorsed"] = f"endorsed by {self._state.endorsed[tool, plain]}"
@@ -121,10 +128,10 @@ class Provenance:
 
     def _candidates(self, plain: str) -> Iterator[_Text]:
         """Texts that hold every word of it, as far as its rarest one tells: a delimited literal keeps its words."""
-        words = _words(plain)
-        if not words:
+        held = words(plain)
+        if not held:
             return iter(self._texts)
-        rarest = min((self._holding.get(word, []) for word in words), key=len)
+        rarest = min((self._holding.get(word, []) for word in held), key=len)
         return (self._texts[index] for index in rarest)
 
     def sync(self) -> None:
@@ -137,50 +144,60 @@ class Provenance:
             self._text(text, ("mention",), f"input {index}", NOTHING)
         self._said = len(state.said)
         for call, edits in state.user_values[self._edits :]:
-            for path, leaf in leaves(edits, ""):
-                self._add(leaf, ("user",), f"edit of call {call}{path}")
+            self._edited(state.calls[call], edits)
         self._edits = len(state.user_values)
         for name, held in state.state.items():
             if self._slices.get(name, (0,))[0] != held.version:
                 known = {
                     key: path
                     for path, leaf in leaves(held.value, "")
-                    for key in _spellings(leaf, normalised(leaf))
+                    for key in spellings(leaf, normalised(leaf))
                 }
                 self._slices[name] = (held.version, known)
 
     def _answer(self, call: CallState) -> None:
-        spec = self._policy.tools.get(call.tool)
-        stored = call.receipt.result if call.receipt else None
-        if spec is None or stored is None or stored.fault is not None or call.receipt is None:
+        spec, receipt = self._policy.tools.get(call.tool), call.receipt
+        if spec is None or receipt is None:
             return
         own = _own(spec, call.args or {})
+        if receipt.detail and receipt.settled_by == "tool" and call.untrusted:
+            self._text(receipt.detail, (UNTRUSTED,), f"message of call {call.id}", own)
+        stored = receipt.result
+        if stored is None or stored.fault is not None:
+            return
         for path, leaf, trust in trusted_leaves(self._policy, spec, self._read(stored)):
             where = f"{path} of call {call.id}"
             origins = _origins(trust, spec)
             self._add(leaf, origins, where, own)
-            if isinstance(leaf, str) and (_holds_several(leaf) or trust is Trust.UNTRUSTED):
+            if isinstance(leaf, str) and (holds_several(leaf) or trust is Trust.UNTRUSTED):
                 self._text(leaf, origins, where, own)
+
+    def _edited(self, call: CallState, edits: JsonObject) -> None:
+        """What the principal left as it was proposed, such as one element of a list, nobody gave."""
+        proposed = call.amended.original_args if call.amended else {}
+        left = {normalised(leaf) for _, leaf in leaves(proposed, "")}
+        for path, leaf in leaves(edits, ""):
+            if normalised(leaf) not in left:
+                self._add(leaf, ("user",), f"edit of call {call.id}{path}")
 
     def _add(self, leaf: Json, origins: tuple[str, ...], where: str, own: _Own = NOTHING) -> None:
         """Whole values. A leaf that only repeats the call's own arguments is no origin."""
         plain = normalised(leaf)
-        if not plain or len(plain) > MAX_WHOLE or own.repeats(plain):
+        if not plain or len(plain) > MAX_WHOLE or own.repeats(plain, origins):
             return
-        for key in _spellings(leaf, plain):
+        for key in spellings(leaf, plain):
             known = self._known.setdefault(key, {})
             for origin in origins:
                 known.setdefault(origin, where)
 
     def _text(self, text: str, origins: tuple[str, ...], where: str, own: _Own) -> None:
         """Each delimited literal of a text."""
-        for token in dict.fromkeys(_TOKEN.findall(text)):
-            for literal in _literals(token):
-                self._add(literal, origins, where, own)
+        for literal in literals(text, widely=UNTRUSTED in origins):
+            self._add(literal, origins, where, own)
         whole = unicodedata.normalize("NFC", text)
         first = len(self._texts)
         self._texts += [_Text(whole, origin, where, own) for origin in origins]
-        for word in _words(whole):
+        for word in words(whole):
             self._holding.setdefault(word, []).extend(range(first, len(self._texts)))
 
 
@@ -202,97 +219,22 @@ class ForTool:
         return self._provenance.places(value, self._tool)
 
 
-def normalised(value: Value) -> str:
-    """The one spelling under which a scalar is compared."""
-    if isinstance(value, str):
-        text = (value if value.isascii() else unicodedata.normalize("NFC", value)).strip()
-        return _time(text) if _TIME.match(text) else text
-    if isinstance(value, bool) or value is None:
-        return ""
-    if isinstance(value, datetime):
-        return timestamp(value)
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, Decimal):
-        return _number(str(value))
-    if isinstance(value, float):
-        return _number(repr(value))
-    return unicodedata.normalize("NFC", str(value)).strip()
-
-
-def _asked(value: Value) -> str:
-    """The spelling under which a value is looked up: a number as a number, everything else as it is written."""
-    plain = normalised(value)
-    return _AS_NUMBER + plain if isinstance(value, int | float | Decimal) else plain
-
-
-def _spellings(leaf: Json, plain: str) -> tuple[str, ...]:
-    """The spellings under which a recorded scalar is found; `plain` is its normalised one."""
-    if isinstance(leaf, str):
-        return (plain, _AS_NUMBER + _number(plain)) if _NUMBER.match(plain) else (plain,)
-    return (plain, _AS_NUMBER + plain)
-
-
-def _literals(token: str) -> tuple[str, ...]:
-    """A literal with and without marks at its edges, and the parts of `name:value` and `name=value`."""
-    if token.isalnum():
-        return (token,)
-    seen = dict.fromkeys((token, token.strip(_EDGE_MARKS), *_PARTS.findall(token)))
-    return tuple(each for each in seen if each)
-
-
-def _words(text: str) -> set[str]:
-    return set(_WORD.findall(text))
-
-
-def _holds_several(text: str) -> bool:
-    """True for what is read as a text, not as one literal."""
-    return len(text) > MAX_WHOLE or _TOKEN.fullmatch(text) is None
-
-
 def _own(spec: ToolSpec, args: JsonObject) -> _Own:
     values = frozenset(normalised(leaf) for _, leaf in leaves(args, ""))
-    texts = (
-        leaf
+    chosen = [
+        (leaf, type_.opaque)
         for name, value in args.items()
-        if name in spec.params
+        if name in spec.params and spec.params[name].bind is None
         for _, leaf, type_ in _typed(value, spec.params[name].type, name)
-        if isinstance(leaf, str) and type_.opaque
-    )
-    return _Own(values - {""}, tuple(unicodedata.normalize("NFC", text) for text in texts))
-
-
-def _number(text: str) -> str:
-    try:
-        number = Decimal(text)
-    except InvalidOperation:
-        return text
-    if not number.is_finite():
-        return text
-    plain = format(number, "f")
-    return plain.rstrip("0").rstrip(".") if "." in plain else plain
-
-
-def _time(text: str) -> str:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return text
-    return text if moment.tzinfo is None else timestamp(moment)
-
-
-def _delimited(key: str, text: str) -> bool:
-    """True if `key` stands in `text` with nothing but marks between it and the next space, quote or bracket."""
-    if key not in text:
-        return False
-    marks = f"[{re.escape(_EDGE_MARKS)}=]*"
-    pattern = rf"(?:^|[{_BETWEEN}:=]){marks}{re.escape(key)}{marks}(?:$|[{_BETWEEN}])"
-    return re.search(pattern, text) is not None
+        if isinstance(leaf, str)
+    ]
+    texts = (unicodedata.normalize("NFC", text) for text, opaque in chosen if opaque)
+    return _Own(values - {""}, tuple(texts), tuple(folded(text) for text, _ in chosen))
 
 
 def _origins(trust: Trust, spec: ToolSpec) -> tuple[str, ...]:
     if trust is Trust.UNTRUSTED:
-        return ("untrusted",)
+        return (UNTRUSTED,)
     return ("trusted",) if spec.evidence is None else ("trusted", f"trusted.{spec.evidence.kind}")
 
 
@@ -318,9 +260,12 @@ def trusted_leaves(policy: Policy, spec: ToolSpec, value: Json) -> Iterator[tupl
 def _within(
     value: Json, fields: Mapping[str, Field], trust: Trust, path: str
 ) -> Iterator[tuple[str, Json, Trust]]:
+    """Names that no spec declares are data as well; they bring no trust."""
     if isinstance(value, dict):
         for name, item in value.items():
             field = fields.get(name)
+            if field is None and trust is Trust.UNTRUSTED:
+                yield f"{path}.{name}", name, trust
             inner = field.trust if field is not None and field.trust is not None else trust
             yield from _within(item, _fields(field.type) if field else {}, inner, f"{path}.{name}")
     elif isinstance(value, list):
@@ -391,6 +336,6 @@ def _edges(
 
 def _as_typed(leaf: Json, type_: ValueType) -> Value:
     """Decimals travel as text."""
-    if type_.name is TypeName.DECIMAL and isinstance(leaf, str) and _NUMBER.match(leaf):
+    if type_.name is TypeName.DECIMAL and isinstance(leaf, str) and NUMBER.match(leaf):
         return Decimal(leaf)
     return leaf

@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 from engine.domain import events as e
 from engine.domain.canonical import Json, canonical
 from engine.domain.state import CallState, RunState, StandingState
-from engine.lifecycle.provenance import leaves, normalised
+from engine.lifecycle.literals import normalised
+from engine.lifecycle.provenance import leaves
 from engine.policy.verdicts import Hold
 
 

@@ -17,7 +17,7 @@ SMALLEST: Final = 1000
 def originless(value: Value) -> bool:
     """True for values whose origin is unknown whatever was recorded."""
     if isinstance(value, str):
-        return len(value) < SHORTEST or _small_number(value)
+        return len(value.strip()) < SHORTEST or _small_number(value.strip())
     if isinstance(value, datetime):
         return False
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
