@@ -45,6 +45,8 @@ def storable(value: object) -> Storable:
         text = canonical(data)
     except NotJson as error:
         return Storable(StoredResult(fault=f"not_storable: {error}"))
+    except Exception as error:  # noqa: BLE001 - a container of the tool's own, or one that its thread still changes
+        return Storable(StoredResult(fault=f"not_storable: reading it raised {type(error).__name__}"))
     size = len(text.encode("utf-8"))
     if size <= MAX_INLINE:
         return Storable(StoredResult(value=data, size=size, sanitised=sanitised))

@@ -11,7 +11,7 @@ from engine.domain.calls import Failed, NotExecuted, Outcome
 from engine.domain.canonical import JsonObject, clean_text, parse_json
 from engine.domain.events import EvidenceItem, ExecutionStarted, ReceiptRecorded
 from engine.domain.ids import RunId
-from engine.domain.policy import Kind, ToolSpec
+from engine.domain.policy import Kind, Retry, ToolSpec
 from engine.domain.results import Storable, storable
 from engine.lifecycle.evidence import declared_fields, evidence_of, slice_fields
 from engine.ports import Clock, Secrets, ToolExecutor, ToolRequest
@@ -37,8 +37,9 @@ async def dispatch(
     secrets: Secrets | None = None,
 ) -> Dispatched:
     """Calls the tool. Only what the tool itself declares (`Failed`, `NotExecuted`) is known of a write's effect;
-    any other exception or a time-out leaves it unknown. Never raises but for cancellation. Secrets in an answer
-    are masked before anything is made of it."""
+    any other exception or a time-out leaves it unknown, and so does a `NotExecuted` of a call whose first sending
+    may have had its effect. Never raises but for cancellation. Secrets in an answer are masked before anything is
+    made of it."""
     request = ToolRequest(
         run, start.call, spec, start.args, clock.now(), start.idempotency_key, start.attempt
     )
@@ -46,9 +47,14 @@ async def dispatch(
     try:
         answer = await executor.execute(request)
     except Failed as failure:
-        return _receipt(start, Outcome.FAILED, str(failure) or "the tool reports a failure", began)
+        return _receipt(start, Outcome.FAILED, text_of(failure) or "the tool reports a failure", began)
     except NotExecuted as failure:
-        return _receipt(start, Outcome.NOT_EXECUTED, str(failure) or "the tool did nothing", began)
+        said = text_of(failure) or "the tool did nothing"
+        if _sent_before(spec, start):
+            return _receipt(
+                start, Outcome.UNKNOWN, f"sent again: {said}; of the time before nothing is known", began
+            )
+        return _receipt(start, Outcome.NOT_EXECUTED, said, began)
     except TimeoutError:
         seconds = spec.timeout.total_seconds()
         return _receipt(start, _lost(start), f"no answer within {seconds:g} s", began)
@@ -60,11 +66,24 @@ async def dispatch(
     return _confirmed(spec, start, masked_result(storable(answer), secrets), clock, began)
 
 
+def _sent_before(spec: ToolSpec, start: ExecutionStarted) -> bool:
+    """Under `same_key` a call is sent again only where nobody knows what the sending before did."""
+    return start.attempt > 1 and start.tool_kind is not Kind.READ and spec.retry is Retry.SAME_KEY
+
+
+def text_of(error: BaseException) -> str:
+    """What was raised says, if it can say anything: the text of a tool's exception is the tool's own code."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - whatever that code does, the outcome of the call is recorded
+        return ""
+
+
 def _said(error: Exception) -> str:
     """On one line: what was raised, and where. The traceback is for the level below."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
-    text = " ".join(f"{type(error).__name__}: {error}".split())
+    text = " ".join(f"{type(error).__name__}: {text_of(error)}".split())
     return "".join(sign if sign.isprintable() else "\ufffd" for sign in text[:500]) + place
 
 
