@@ -65,10 +65,12 @@ EFFECTS = (
             return
         self._crash("before effect")
         answers: dict[int, Dispatched] = {}
+        began = time.monotonic()
         try:
             await self._dispatch_all(journal, view, starts, answers)
 """,
         """        answers: dict[int, Dispatched] = {}
+        began = time.monotonic()
         try:
             await self._dispatch_all(journal, view, starts, answers)
             for body in (*before, *starts):
