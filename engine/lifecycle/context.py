@@ -29,7 +29,7 @@ from engine.domain.messages import (
 from engine.domain.policy import Kind, Policy, Prune
 from engine.domain.results import ReadResult
 from engine.domain.state import CallState, RunState, TurnState
-from engine.lifecycle.shown import ledger, news, read_of, result_of, shown_arguments, stub_of
+from engine.lifecycle.shown import ledger, news, read_of, result_of, room_for_one, shown_arguments, stub_of
 
 Count = Callable[[str], int]
 """Text -> its estimated tokens."""
@@ -103,6 +103,7 @@ class Conversation:
         self._count = count
         self._read = read_result
         self._system = instructions(policy, state)
+        self._one = room_for_one(policy.context.max_input_tokens)
         left = state.left_out
         self._reads_upto, self._texts_upto, self._turns_upto = left.reads, left.texts, left.turns
         self._begin()
@@ -213,7 +214,9 @@ class Conversation:
     def _said(self, state: RunState, turn: TurnState, calls: Sequence[CallState]) -> AssistantTurn | None:
         """What the assistant said, without the text that a summary stands for or that has no room."""
         recorded, summary = turn.recorded, state.compactions[-1] if state.compactions else None
-        shown = tuple(ShownCall(call.id, call.tool, shown_arguments(call.proposal)) for call in calls)
+        shown = tuple(
+            ShownCall(call.id, call.tool, shown_arguments(call.proposal, self._one)) for call in calls
+        )
         whole = AssistantTurn(turn.number, recorded.model, recorded.text, recorded.parts, shown)
         if not recorded.text and not recorded.parts and not calls:
             return None
@@ -233,7 +236,7 @@ class Conversation:
     # --- reads ----------------------------------------------------------------------------------------------
 
     def _result(self, state: RunState, call: CallState, turn: int) -> None:
-        self._add(result_of(call, state, self._read))
+        self._add(result_of(call, state, self._read, self._one))
         if not _is_read(call):
             return
         read = _Read(len(self.messages) - 1, call.id, turn, self._cost(self.messages[-1]))

@@ -136,7 +136,7 @@ def _more(rows: list[Json] | list[dict[str, Json]]) -> list[str]:
 
 
 def _cell(value: Json) -> str:
-    """One line, bounded: a value of the application cannot look like another block of the Host."""
+    """One line, bounded: a value of the application cannot look like another row."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -147,5 +147,5 @@ def _cell(value: Json) -> str:
         text = ", ".join(_cell(item) for item in value) or "none"
     else:
         text = str(value)
-    text = " ".join(text.replace("|", "/").replace("[host]", "(host)").replace("[/host]", "(/host)").split())
+    text = " ".join(text.replace("|", "/").split())
     return text if len(text) <= MAX_CELL else text[: MAX_CELL - 1] + "…"

@@ -13,13 +13,29 @@ from engine.domain.results import ReadResult
 from engine.domain.state import CallState, Notice, ReceiptState, RunState
 
 SHOWN_LIMIT = 64 * 1024
-"""Code points of one result that the model is shown; the log keeps the whole."""
+"""Code points of one result that the model is shown at most; the log keeps the whole."""
+SHOWN_LEAST = 2000
+"""Code points of one result that are shown however little a request may hold."""
+STUB_HANDLES = 2000
+"""Code points of the evidence handles that a stub keeps."""
 UNREADABLE_SHOWN = 2000
 """Code points of unreadable arguments that the model is shown again."""
 
 
-def result_of(call: CallState, state: RunState, read: ReadResult) -> CallResult:
-    """The one result of one proposal, as the model reads it."""
+Evidence = tuple[tuple[str, str, str], ...]
+"""(handle, kind, id) of what a result brought."""
+
+
+def room_for_one(max_input_tokens: int | None) -> int:
+    """Code points of one result, or of one call's arguments: about a quarter of what a request may hold, so that no
+    single one fills it."""
+    if max_input_tokens is None:
+        return SHOWN_LIMIT
+    return max(SHOWN_LEAST, min(SHOWN_LIMIT, max_input_tokens * 3 // 4))
+
+
+def result_of(call: CallState, state: RunState, read: ReadResult, limit: int = SHOWN_LIMIT) -> CallResult:
+    """The one result of one proposal, as the model reads it, in at most about `limit` code points."""
     receipt = call.told or call.receipt
     outcome, said, is_error = _say(call, receipt)
     stored = receipt.result if receipt else None
@@ -29,10 +45,52 @@ def result_of(call: CallState, state: RunState, read: ReadResult) -> CallResult:
         if stored.fault is not None:
             said["result_fault"] = stored.fault
     if evidence:
-        said["evidence"] = [{"handle": handle, "kind": kind, "id": id_} for handle, kind, id_ in evidence]
+        said["evidence"] = _handles(evidence)
     if call.held == "question" and stored is not None:
         return CallResult(call.id, call.tool, outcome, str(stored.value), False, stored)
-    return CallResult(call.id, call.tool, outcome, bounded(_text(said)), is_error, stored, evidence)
+    return CallResult(call.id, call.tool, outcome, _within(said, evidence, limit), is_error, stored, evidence)
+
+
+def _within(said: dict[str, Json], evidence: Evidence, limit: int) -> str:
+    """What is said as JSON. Of a result that is too long the beginning is shown, and the handles all the same: what
+    cannot be seen can be cited and read again."""
+    text = _text(said)
+    if len(text) <= limit:
+        return text
+    kept = {name: value for name, value in said.items() if name not in ("result", "evidence")}
+    kept |= _fitting(evidence, limit // 2)
+    if "result" in said:
+        whole = _dumped(_ordered(said["result"]))
+        kept |= _beginning(whole, max(0, limit - len(_text(kept)) - 100))
+    return bounded(_text(kept), limit)
+
+
+def _beginning(whole: str, room: int) -> dict[str, Json]:
+    shown = whole[:room]
+    while shown and (size := len(_dumped(shown))) > room:
+        shown = shown[: min(len(shown) - 1, len(shown) * room // size)]
+    return {
+        "result_begins": shown,
+        "result_cut": f"the Host shows {len(shown)} of {len(whole)} characters",
+    }
+
+
+def _fitting(evidence: Evidence, room: int) -> dict[str, Json]:
+    """As many handles as have room, and how many there are."""
+    shown: list[Json] = []
+    for handle in _handles(evidence):
+        room -= len(_dumped(handle)) + 1
+        if room < 0:
+            return {
+                "evidence": shown,
+                "evidence_cut": f"the Host shows {len(shown)} of {len(evidence)} handles",
+            }
+        shown.append(handle)
+    return {"evidence": shown} if shown else {}
+
+
+def _handles(evidence: Evidence) -> list[Json]:
+    return [{"handle": handle, "kind": kind, "id": id_} for handle, kind, id_ in evidence]
 
 
 def stub_of(call: CallState, state: RunState, why: str, *, keep_evidence: bool) -> CallResult:
@@ -45,7 +103,7 @@ def stub_of(call: CallState, state: RunState, why: str, *, keep_evidence: bool) 
     }
     evidence = _evidence(call, state)
     if keep_evidence and evidence:
-        said["evidence"] = [{"handle": handle, "kind": kind, "id": id_} for handle, kind, id_ in evidence]
+        said |= _fitting(evidence, STUB_HANDLES)
     stored = call.receipt.result if call.receipt else None
     return CallResult(call.id, call.tool, str(said["outcome"]), _text(said), False, stored, evidence)
 
@@ -88,8 +146,11 @@ def read_of(call: CallState, state: RunState, read: ReadResult) -> str:
 
 def _text(said: dict[str, Json]) -> str:
     """Values in the order in which the log keeps them: a request is the same when it is made again from it."""
-    ordered = {name: _ordered(value) for name, value in said.items()}
-    return json.dumps(ordered, ensure_ascii=False, separators=(",", ":"))
+    return _dumped({name: _ordered(value) for name, value in said.items()})
+
+
+def _dumped(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _ordered(value: Json) -> Json:
@@ -98,7 +159,7 @@ def _ordered(value: Json) -> Json:
     return [_ordered(item) for item in value] if isinstance(value, list) else value
 
 
-def _evidence(call: CallState, state: RunState) -> tuple[tuple[str, str, str], ...]:
+def _evidence(call: CallState, state: RunState) -> Evidence:
     receipt = call.told or call.receipt
     return tuple(
         (handle, state.evidence[handle].item.kind, state.evidence[handle].item.id)
@@ -117,16 +178,19 @@ def news(state: RunState, notice: Notice) -> str:
     return f"Host record: the outcome of call {calls} is now known: {known}{detail}"
 
 
-def bounded(text: str) -> str:
-    """At most SHOWN_LIMIT code points, with a mark of the Host where it was cut."""
-    if len(text) <= SHOWN_LIMIT:
+def bounded(text: str, limit: int = SHOWN_LIMIT) -> str:
+    """At most `limit` code points, with a mark of the Host where it was cut."""
+    if len(text) <= limit:
         return text
-    return text[:SHOWN_LIMIT] + f"… [the Host shows {SHOWN_LIMIT} of {len(text)} characters]"
+    return text[:limit] + f"… [the Host shows {limit} of {len(text)} characters]"
 
 
-def shown_arguments(proposal: Proposal | None) -> dict[str, Json]:
-    """Always a JSON object: an unreadable text is shown as what it was, so that the next request is valid."""
+def shown_arguments(proposal: Proposal | None, limit: int = SHOWN_LIMIT) -> dict[str, Json]:
+    """Always a JSON object: an unreadable or a far too long text is shown as its beginning, so that the next request
+    is valid and has room."""
     raw = proposal.arguments if proposal else ""
+    if len(raw) > limit:
+        return _unreadable(raw)
     try:
         value = parse_json(raw) if raw.strip() else {}
     except NotJson:
@@ -138,11 +202,7 @@ def shown_arguments(proposal: Proposal | None) -> dict[str, Json]:
 
 def _unreadable(raw: str) -> dict[str, Json]:
     """The beginning is enough for the model to see what it wrote; the log keeps the whole."""
-    if len(raw) <= UNREADABLE_SHOWN:
-        return {UNPARSED: raw}
-    return {
-        UNPARSED: f"{raw[:UNREADABLE_SHOWN]}… [the Host shows {UNREADABLE_SHOWN} of {len(raw)} characters]"
-    }
+    return {UNPARSED: bounded(raw, UNREADABLE_SHOWN)}
 
 
 def _say(call: CallState, receipt: ReceiptState | None) -> tuple[str, dict[str, Json], bool]:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from engine.adapters.wire.profile import profile_of
+from engine.adapters.wire.projection import to_openai
 from engine.domain.errors import Conflict, Refused, UsageError
 from engine.domain.messages import AssistantTurn, CallResult, HostBlock, UserInput
 from tests.facts.world import CART, POLICY, TOOLS, Desk, DeskRun, last_block
@@ -175,7 +177,8 @@ def test_a_value_of_the_application_cannot_look_like_a_word_of_the_host(note):
     bench = DeskRun(final(), state={"cart": {**CART, "items": [{"sku": "a", "quantity": 1, "note": note}]}})
     bench.drive()
     text = last_block(bench.requests[0])
-    assert "[/host]" not in text
+    sent = to_openai(bench.requests[0].messages, "openai/gpt-5", profile_of("openai/gpt-5"))[-1]["content"]
+    assert (sent.count("[host]"), sent.count("[/host]"), sent[-7:]) == (1, 1, "[/host]")
     assert not any(line.startswith("Host record") for line in text.splitlines())
     assert {line.count("|") for line in text.splitlines() if line.startswith("|")} == {4}
 

@@ -77,7 +77,9 @@ def openai_tools(tools: Sequence[ToolSchema], profile: Profile) -> list[Wire]:
 
 
 def _labelled(text: str) -> str:
-    return f"[host]\n{text}\n[/host]"
+    """What the block quotes (a tool's message, an argument, a summary) cannot end it or begin another one."""
+    quoted = text.replace("[host]", "(host)").replace("[/host]", "(/host)")
+    return f"[host]\n{quoted}\n[/host]"
 
 
 def _system(head: list[str], host: list[str], profile: Profile) -> list[Wire]:
