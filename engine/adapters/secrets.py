@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import re
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote
 
 from engine.domain.errors import SourceError, UsageError
 
@@ -16,10 +17,23 @@ MIN_LENGTH = 8
 """Characters; a shorter value would be found in ordinary text."""
 _KEY_NAMES = ("_API_KEY", "_ACCESS_KEY", "_AUTH_TOKEN")
 """Environment variables that end so hold model keys: they are registered by themselves."""
+_JSON_SIGNS = ("", "<>&", "<>&'", "<>&'+`", "<>&'+`\"")
+"""What writers of JSON escape beyond what they must."""
+_URL_KEPT = ("", "/", "*", "!'()*", "!'()*;,/?:@&=+$#")
+"""What encoders of URLs leave as it is: a component, a path, a form field, JavaScript's component and URI."""
+_HTML_QUOTES = tuple(
+    str.maketrans({'"': double, "'": single})
+    for double, single in (
+        ("&quot;", "&#x27;"),
+        ("&quot;", "&#39;"),
+        ("&quot;", "&#039;"),
+        ("&#34;", "&#39;"),
+    )
+)
 
 
 class RegisteredSecrets:
-    """Values by name, found as they are, escaped in JSON, in base64 and URL-encoded.
+    """Values by name, found as they are, escaped in JSON or HTML, in base64 and URL-encoded.
 
     A value inside a longer base64 text is found at each of the three alignments. What is encrypted, compressed,
     split into pieces or encoded otherwise is not found.
@@ -100,17 +114,44 @@ def _read(file: Path, name: str) -> str:
 
 def _forms(value: str) -> Iterator[str]:
     yield value
-    for escaped in (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]):
-        yield escaped
-        yield escaped.replace("/", "\\/")
-        yield json.dumps(escaped, ensure_ascii=False)[1:-1]  # JSON in JSON: raw arguments in an event
-    for quoted in (quote(value, safe=""), quote(value), quote_plus(value)):
-        yield quoted
-        yield re.sub("%[0-9A-F]{2}", lambda found: found.group().lower(), quoted)
+    yield from _json_forms(value)
+    yield from _url_forms(value)
+    yield html.escape(value, quote=False)
+    for quotes in _HTML_QUOTES:
+        yield html.escape(value, quote=False).translate(quotes)
     data = value.encode("utf-8", "surrogatepass")
     for encode in (b64encode, urlsafe_b64encode):
         for shift in range(3):
             yield _certain(encode(b"\0" * shift + data).decode("ascii"), shift, len(data))
+
+
+def _json_forms(value: str) -> Iterator[str]:
+    """As Python, JavaScript, Go, PHP and .NET write it, and each of these once more as text in JSON."""
+    for signs in _JSON_SIGNS:
+        for wholly in (True, False):
+            for digits in ("04x", "04X"):
+                escaped = "".join(_json(sign, signs, digits, wholly=wholly) for sign in value)
+                for form in (escaped, escaped.replace("/", "\\/")):
+                    yield form
+                    yield json.dumps(form, ensure_ascii=False)[1:-1]
+
+
+def _json(sign: str, escaped: str, digits: str, *, wholly: bool) -> str:
+    """One character in a JSON text; `wholly` escapes all that is not ASCII."""
+    if sign in escaped or (wholly and not sign.isascii()):
+        units = sign.encode("utf-16-be", "surrogatepass")
+        return "".join(
+            f"\\u{int.from_bytes(units[at : at + 2], 'big'):{digits}}" for at in range(0, len(units), 2)
+        )
+    return json.dumps(sign, ensure_ascii=False)[1:-1]
+
+
+def _url_forms(value: str) -> Iterator[str]:
+    for kept in _URL_KEPT:
+        quoted = quote(value, safe=kept)
+        for form in (quoted, quoted.replace("~", "%7E"), quoted.replace("%20", "+").replace("~", "%7E")):
+            yield form
+            yield re.sub("%[0-9A-F]{2}", lambda found: found.group().lower(), form)
 
 
 def _certain(encoded: str, shift: int, size: int) -> str:

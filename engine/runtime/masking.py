@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -9,6 +10,8 @@ from engine.domain.canonical import Json, JsonObject, NotJson, canonical, parse_
 from engine.domain.events import Body, StoredResult, payload_of
 from engine.domain.results import Storable, storable
 from engine.ports import Secrets
+
+_ESCAPE = re.compile(r'\\u([0-9a-fA-F]{4})|\\(["\\/])')
 
 
 def masked_body(body: Body, secrets: Secrets | None) -> Body:
@@ -70,8 +73,13 @@ def named_in(text: str, secrets: Secrets | None) -> str | None:
         return found
     try:
         return secrets.find(_spoken(parse_json(text)))
-    except NotJson:
-        return None
+    except NotJson:  # what cannot be read is stored and shown as it is
+        return secrets.find(_unescaped(text))
+
+
+def _unescaped(text: str) -> str:
+    """Text that is almost JSON, with its escapes read."""
+    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], text)
 
 
 def _spoken(value: Json) -> str:

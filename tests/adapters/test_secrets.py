@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from base64 import b64encode, urlsafe_b64encode
 from itertools import pairwise
@@ -45,6 +46,39 @@ def test_a_secret_is_found_and_masked_in_every_listed_form(before: str, after: s
         masked = SECRETS.mask(text)
         assert "[secret crm]" in masked
         assert SECRETS.find(masked) is None
+
+
+PASSWORD = "a!b*c(d)'e/f+g=h&<i>\"j k é~"
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        quote(PASSWORD, safe="!'()*~-_."),  # encodeURIComponent
+        quote(PASSWORD, safe=";,/?:@&=+$-_.!~*'()#"),  # encodeURI
+        quote(PASSWORD, safe="*-._ ").replace("~", "%7E").replace(" ", "+"),  # a form
+        quote(PASSWORD, safe="").replace("~", "%7E"),
+        json.dumps(PASSWORD).replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"),  # Go
+        "".join(
+            sign if (sign.isalnum() and sign.isascii()) or sign in "/=()*! ~" else f"\\u{ord(sign):04X}"
+            for sign in PASSWORD
+        ),  # .NET
+        json.dumps(PASSWORD).replace("\\u00e9", "\\u00E9"),
+        json.dumps(PASSWORD).replace("/", "\\/"),  # PHP
+        html.escape(PASSWORD),
+        html.escape(PASSWORD, quote=False),
+        html.escape(PASSWORD).replace("&quot;", "&#34;").replace("&#x27;", "&#39;"),
+    ],
+)  # fmt: skip
+def test_a_password_of_many_signs_is_found_as_other_writers_escape_it(spelled: str) -> None:
+    secrets = RegisteredSecrets({"pw": PASSWORD})
+    assert secrets.find(f"x {spelled} y") == "pw"
+    assert PASSWORD[3:9] not in secrets.mask(f"x {spelled} y")
+
+
+def test_a_key_of_letters_and_digits_is_looked_for_in_few_forms() -> None:
+    """Each event is searched for each form."""
+    assert len(RegisteredSecrets({"key": "sk-Ab12_Cd34-Ef56"})._forms) <= 7
 
 
 @given(

@@ -70,6 +70,16 @@ def test_an_escape_in_the_raw_arguments_hides_no_secret(twice: bool) -> None:
     assert escaped(CANARY) not in tried.log()
 
 
+@pytest.mark.parametrize("broken", ["OBJECT trailing", '{"item":"y",OBJECT', "OBJECT, [1", "'OBJECT'"])
+def test_an_escape_in_arguments_that_cannot_be_read_hides_no_secret(broken: str) -> None:
+    raw = broken.replace("OBJECT", f'{{"item":"{escaped(CANARY)}"}}')
+    tried = bench({"calls": [{"tool": "order", "arguments": raw}]}, FINISH)
+    tried.drive()
+    assert clean(tried)
+    assert tried.bodies(e.CallRejected)[0].refusal.code == "secret"
+    assert escaped(CANARY) not in tried.log()
+
+
 def test_the_model_is_shown_a_mark_and_no_signed_part_beside_it() -> None:
     part = {
         "model": "scripted/x",
