@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from decimal import Decimal, InvalidOperation
+from datetime import datetime
+from decimal import Decimal
 from typing import Final, NamedTuple
 
 from engine.domain.events import EvidenceFigure
@@ -106,6 +107,10 @@ def plain(text: str) -> str:
 # --- figures -----------------------------------------------------------------------------------------------
 
 
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,2})?")
+"""What a source writes as a number; an exponent of three digits would fill the page."""
+_LONGEST: Final = 40
+"""Characters of a unit or a date."""
 _NARROW: Final = "\u202f"
 SEPARATORS: Final = {
     "en": (",", "."),
@@ -120,25 +125,40 @@ SEPARATORS: Final = {
 
 
 def figure_text(figure: EvidenceFigure, locale: str = "en") -> str | None:
-    """The number as people read it, every digit kept: `1,234.50 EUR`, `12.5 %`; None if it is not a number."""
+    """The number as people read it, every digit kept: `1,234.50 EUR`, `12.5 %`; a date as it is. None for what is
+    neither."""
     if figure.type == "date":
-        return figure.value
-    try:
-        number = Decimal(figure.value)
-    except InvalidOperation:
+        return figure.value if _is_date(figure.value) else None
+    if _NUMBER.fullmatch(figure.value) is None:
         return None
-    if not number.is_finite() or (figure.type == "int" and number != number.to_integral_value()):
-        return None
-    unit = "%" if figure.type == "percent" else figure.unit
+    number = Decimal(figure.value)
+    if figure.type == "int":
+        if number != number.to_integral_value():
+            return None
+        number = number.to_integral_value()
+    unit = "%" if figure.type == "percent" else _word(figure.unit or "")
     between, before = SEPARATORS[locale]
-    text = f"{number:,f}".translate({ord(","): between, ord("."): before})
+    text = f"{number if number else abs(number):,f}".translate({ord(","): between, ord("."): before})
     return f"{text} {unit}" if unit else text
 
 
 def traced(text: str, as_of: str | None, handle: str) -> str:
     """A rendered figure with its as-of (a day, where it is a midnight) and its source."""
-    dated = f"as of {as_of.removesuffix('T00:00:00Z')}" if as_of else ""
+    dated = f"as of {_word(as_of.removesuffix('T00:00:00Z'))}" if as_of else ""
     return "⟦" + " · ".join(part for part in (text, dated, handle) if part) + "⟧"
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return len(text) <= _LONGEST and datetime.fromisoformat(text) is not None
+    except ValueError:
+        return False
+
+
+def _word(text: str) -> str:
+    """What a tool says beside a number, such as its unit: short, on one line, and without the Host's signs."""
+    line = plain(" ".join(text.split())).replace("·", "-")
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
 
 
 def numbered(number: int) -> str:

@@ -230,7 +230,7 @@ class _Check:
             return f"is a {figure.type}; allowed are: {', '.join(sorted(use.kinds))}"
         text = marks.figure_text(figure, use.locale)
         if text is None:
-            return "has no number to render"
+            return f"has no {'date' if figure.type == 'date' else 'number'} to render"
         as_of = evidence.item.as_of
         self.rendered.append(
             RenderedFigure(

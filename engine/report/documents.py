@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from jinja2 import StrictUndefined, TemplateError
+from jinja2 import StrictUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup, escape
 
@@ -18,7 +18,9 @@ from engine.domain import events as e
 from engine.domain.canonical import Json, JsonObject
 from engine.domain.errors import PolicyInvalid
 from engine.domain.state import RunState
+from engine.policy.marks import plain
 from engine.report.publications import sources_of
+from engine.report.words import one_line
 
 Form = Literal["markdown", "html"]
 _MARK: Final = re.compile("⟦([^⟦⟧]*)⟧")
@@ -80,12 +82,12 @@ def document(body: e.OutputPublished, state: RunState, form: Form, template: str
         "fields": dict(body.rendered),
         "sources": sources_of(body, state),
         "figures": [figure.model_dump(mode="json") for figure in body.figures],
-        "flags": list(publication.flags) if publication is not None else [],
+        "flags": [one_line(flag) for flag in publication.flags] if publication is not None else [],
         "run": str(state.run),
     }
     try:
         return environment.from_string(template or _BUILT_IN[form]).render(known)
-    except (TemplateError, TypeError, ValueError, ArithmeticError) as error:
+    except Exception as error:  # whatever a template does wrong is its author's to mend
         raise PolicyInvalid(
             f"the {form} template of `{body.output}` does not render: {error}",
             remedy="mend the template: it can read `output`, `fields`, `sources`, `figures`, `flags` and `run`",
@@ -102,8 +104,13 @@ def _shown(value: Json) -> str:
 
 def _described(source: JsonObject) -> str:
     part = f"#{source['span']}" if source["span"] else ""
-    as_of = f", as of {source['as_of']}" if source["as_of"] else ""
-    return f"{source['kind']} {source['id']}{part}{as_of} ({source['tool']} {source['call']})"
+    as_of = f", as of {_said(source['as_of'])}" if source["as_of"] else ""
+    return f"{source['kind']} {_said(source['id'])}{part}{as_of} ({source['tool']} {source['call']})"
+
+
+def _said(value: Json) -> str:
+    """What a tool called it: on one line, and nothing of the Host's in it."""
+    return plain(one_line(str(value), 100))
 
 
 def prose(value: Json) -> Markup:
