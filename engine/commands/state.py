@@ -117,7 +117,7 @@ def _form(state: RunState, name: str) -> JsonObject:
         "slice": name,
         "version": held.version,
         "at": timestamp(held.at),
-        "by": held.by.id,
+        "by": held.by.id or "the Host",
         "value": held.value,
     }
 

@@ -123,7 +123,14 @@ def _edge_text(link: Link) -> str:
 
 
 def _key(name: str) -> str:
-    return "n_" + "".join(sign if sign.isascii() and sign.isalnum() else "_" for sign in name)
+    """Two names never share a node: `state.a_b` is not `state.a.b`."""
+    return "n_" + "".join(map(_plain, name))
+
+
+def _plain(sign: str) -> str:
+    if sign.isascii() and sign.isalnum():
+        return sign
+    return "_" if sign == "." else f"__{ord(sign):x}_"
 
 
 def mermaid(lineage: Lineage) -> str:

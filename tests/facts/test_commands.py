@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from cli import main
 from engine.adapters.wire.strict import validate_openai
+from engine.report.lineage import _key
 from tests.facts.world import POLICY, TOOLS, DeskRun
 from tests.runtime.bench import final, say, sqlite
 
@@ -60,6 +61,12 @@ def test_state_is_read_and_set_with_versions(at: At) -> None:
     assert "at version 3" in at("state", "set", run, "cart", whole, "--expected-version", "2")
     Path("cart.json").write_text(whole, encoding="utf-8")
     assert "at version 3" in at("state", "set", run, "cart", "@cart.json")
+
+
+def test_what_the_host_read_itself_is_by_the_host(tmp_path: Path) -> None:
+    bench = DeskRun(final(), store=sqlite(tmp_path), state={})
+    bench.drive()
+    assert ", by the Host\n" in At(bench, tmp_path)("state", "get", bench.run, "cart")
 
 
 @pytest.mark.parametrize(
@@ -127,6 +134,11 @@ def test_graph_has_each_call_and_each_place_once(at: At) -> None:
     assert dotted.startswith("digraph run {")
     assert dotted.rstrip().endswith("}")
     assert dotted.count('"') % 2 == 0
+
+
+def test_two_places_never_share_a_node_of_the_graph() -> None:
+    names = ["state.a_b", "state.a.b", "state.a-b", "state.a b", "task.é", "task.e", "edit of call 1.1"]
+    assert len({_key(name) for name in names}) == len(names)
 
 
 def test_outputs_are_printed_and_written(at: At) -> None:
