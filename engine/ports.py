@@ -313,6 +313,18 @@ class Secrets(Protocol):
 # --- tools ----------------------------------------------------------------------------------------------
 
 
+class Left(Protocol):
+    """Who hears of a dispatch that is left while its tool still works in this process."""
+
+    def given_up(self) -> None:
+        """Nobody waits any more; `answered` follows when the tool ends."""
+        ...
+
+    def answered(self, answer: object) -> None:
+        """What it answered or raised. May wait: called in a thread of its own, never in the event loop."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ToolRequest:
     """One dispatch. `args` hold bound and model arguments; `call` is the Host identity."""
@@ -324,6 +336,7 @@ class ToolRequest:
     now: datetime
     idempotency_key: str | None = None
     attempt: int = 1
+    left: Left | None = None
 
 
 class ToolExecutor(Protocol):

@@ -45,9 +45,9 @@ class FunctionTools:
     """Runs tools as Python functions: those registered here by tool name, else `python:module:function`.
 
     Plain functions run in daemon threads, so one that hangs never blocks the Run or the end of the process: after
-    the spec's timeout its thread is left to itself and TimeoutError is raised. Async functions run in the event
-    loop and are cancelled. `import_paths` are directories that are searched before `sys.path`, only while a
-    handler's module is imported.
+    the spec's timeout its thread is left to itself and TimeoutError is raised; what it answers then goes to the
+    request's `left`. Async functions run in the event loop and are cancelled. `import_paths` are directories that
+    are searched before `sys.path`, only while a handler's module is imported.
     """
 
     def __init__(
@@ -73,17 +73,17 @@ class FunctionTools:
             raise NotExecuted(
                 f"handler `{request.spec.handler}` does not fit the arguments: {error}"
             ) from error
-        return await self._run(function, args, request.spec.timeout.total_seconds())
+        return await self._run(function, args, request)
 
     def check(self, specs: Sequence[ToolSpec]) -> list[str]:
         """One line per handler that cannot be run: missing module or function, parameters that do not fit, MCP."""
         return [fault for spec in specs for fault in self._faults(spec)]
 
-    async def _run(self, function: _Function, args: Mapping[str, object], seconds: float) -> object:
-        async with asyncio.timeout(seconds):
+    async def _run(self, function: _Function, args: Mapping[str, object], request: ToolRequest) -> object:
+        async with asyncio.timeout(request.spec.timeout.total_seconds()):
             if function.is_async:
                 return await _guarded(function.call, args)
-            answer = await self._threads.run(lambda: function.call(**args))
+            answer = await self._threads.run(lambda: function.call(**args), request.left)
             return await answer if inspect.isawaitable(answer) else answer
 
     def _function(self, spec: ToolSpec) -> _Function:

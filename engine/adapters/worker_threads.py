@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from queue import Empty, SimpleQueue
+
+from engine.domain.calls import NotExecuted
+from engine.ports import Left
 
 IDLE_SECONDS = 10.0
 """How long a thread waits for more work before it ends."""
@@ -24,13 +27,17 @@ class WorkerThreads:
         self._idle = 0
         """Waiting threads that no queued job is meant for."""
 
-    async def run(self, function: Callable[[], object]) -> object:
-        """Runs `function` in a thread, in the caller's context. A caller that stops waiting abandons it."""
+    async def run(self, function: Callable[[], object], left: Left | None = None) -> object:
+        """Runs `function` in a thread, in the caller's context. A caller that stops waiting abandons it; `left` is
+        then told what it answers. One that nobody waits for any more is not begun."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[object] = loop.create_future()
         context = contextvars.copy_context()
 
         def job() -> None:
+            if future.cancelled():
+                _tell(left, NotExecuted("given up before it began"))
+                return
             try:
                 answer = context.run(function)
             except BaseException as error:  # noqa: BLE001 - handed to the caller, who raises it
@@ -39,11 +46,24 @@ class WorkerThreads:
                 settle(None, answer)
 
         def settle(error: BaseException | None, answer: object) -> None:
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                loop.call_soon_threadsafe(_deliver, future, error, answer)
+            try:
+                loop.call_soon_threadsafe(deliver, error, answer)
+            except RuntimeError:  # the loop is closed: nobody waits any more
+                _tell(left, answer if error is None else error)
+
+        def deliver(error: BaseException | None, answer: object) -> None:
+            if not future.done():
+                _deliver(future, error, answer)
+            elif left is not None:
+                self._submit(lambda: _tell(left, answer if error is None else error))
 
         self._submit(job)
-        return await future
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if left is not None:
+                left.given_up()
+            raise
 
     def _submit(self, job: Callable[[], None]) -> None:
         with self._lock:
@@ -84,9 +104,15 @@ def _harmless(error: BaseException) -> BaseException:
 
 
 def _deliver(future: asyncio.Future[object], error: BaseException | None, answer: object) -> None:
-    if future.done():
-        return
     if error is None:
         future.set_result(answer)
     else:
         future.set_exception(error)
+
+
+def _tell(left: Left | None, answer: object) -> None:
+    """An awaitable is no answer: nobody is left to await it."""
+    if inspect.iscoroutine(answer):
+        answer.close()
+    if left is not None:
+        left.answered(RuntimeError("no answer but an awaitable") if inspect.isawaitable(answer) else answer)

@@ -15,6 +15,7 @@ from typing import Literal
 
 from engine.domain import events as e
 from engine.domain.calls import CallStatus
+from engine.domain.ids import CallId
 from engine.domain.policy import ModelUse, Policy
 from engine.domain.results import ReadResult
 from engine.domain.state import CallState, RunState
@@ -85,7 +86,10 @@ class Decider:
             self._provenance = Provenance(self.policies[0], state, self._read_result)
             self._view = FactsView(self.policies, state, self._provenance)
             self._compiler = ContractCompiler(self.policies)
-        return Present(self.policies, state, self._view, now, self._provenance, self._secrets)
+        return Present(self.policies, state, self._view, now, self._provenance, self._secrets, self._at_work)
+
+    def _at_work(self, call: CallId) -> bool:
+        return self._outlook.at_work(call)
 
     def _end_asked(self, state: RunState) -> Step | None:
         if state.cancel_requested is not None:

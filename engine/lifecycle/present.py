@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple, Protocol
 
 from engine.domain.events import LeftOut
 from engine.domain.facts import Facts
+from engine.domain.ids import CallId
 from engine.domain.policy import ModelUse, Policy
 from engine.domain.state import RunState
 from engine.lifecycle.provenance import Provenance
@@ -46,6 +47,10 @@ class Outlook(Protocol):
 
     def price(self, use: ModelUse, input_tokens: int, output_tokens: int) -> Decimal | None: ...
 
+    def at_work(self, call: CallId) -> bool:
+        """True while a handler of the call that nobody waits for any more still runs."""
+        ...
+
     @property
     def model(self) -> str:
         """What proposes: the model that the Run recorded, unless this drive names another."""
@@ -57,8 +62,12 @@ class Outlook(Protocol):
         ...
 
 
+def _nobody(_: CallId) -> bool:
+    return False
+
+
 class Present:
-    """One Run at one moment. `facts` are made when they are first read."""
+    """One Run at one moment. `facts` are made when they are first read; `at_work` is the Outlook's."""
 
     def __init__(
         self,
@@ -68,7 +77,9 @@ class Present:
         now: datetime,
         provenance: Provenance,
         secrets: SecretFinder | None,
+        at_work: Callable[[CallId], bool] = _nobody,
     ) -> None:
+        self.at_work = at_work
         self.policies = policies
         self.policy = policies[0]
         self.state = state

@@ -25,6 +25,8 @@ from engine.policy.view import for_call, tool_facts
 
 PROBE_AFTER = (0.0, 2.0, 10.0, 60.0, 300.0, 900.0)
 """Seconds after an outcome became unknown, or after the probe before, until the next probe."""
+_WHILE_AT_WORK = timedelta(minutes=1)
+"""Until the next probe of a call whose handler still runs here: its absence proves nothing before that ends."""
 MAX_ATTEMPTS = 3
 """Dispatches of one call: a read, or a write under `retry`. A call that ends the process each time is given up."""
 
@@ -264,10 +266,12 @@ def _judge_probe(present: Present, call: CallState, answer: CallState) -> e.Body
         if declared.confirms is not None and declared.confirms.test(facts) is True:
             return _settled(call, Outcome.CONFIRMED, "the probe found its effect")
         absent = declared.refutes is not None and declared.refutes.test(facts) is True
-        if absent and now >= _cannot_arrive_after(spec, call):
-            return _settled(call, Outcome.NOT_EXECUTED, "the probe shows that it did not happen")
-        if absent:
+        if absent and now < _cannot_arrive_after(spec, call):
             return _tried(call, answer, _cannot_arrive_after(spec, call))
+        if absent and present.at_work(call.id):
+            return _tried(call, answer, now + _WHILE_AT_WORK)
+        if absent:
+            return _settled(call, Outcome.NOT_EXECUTED, "the probe shows that it did not happen")
     later = PROBE_AFTER[call.probes] if call.probes < len(PROBE_AFTER) else None
     return _tried(call, answer, None if later is None else now + timedelta(seconds=later))
 

@@ -14,7 +14,7 @@ from engine.domain.ids import RunId
 from engine.domain.policy import Kind, Retry, ToolSpec
 from engine.domain.results import Storable, storable
 from engine.lifecycle.evidence import declared_fields, evidence_of, slice_fields
-from engine.ports import Clock, Secrets, ToolExecutor, ToolRequest
+from engine.ports import Clock, Left, Secrets, ToolExecutor, ToolRequest
 from engine.runtime.masking import masked_result
 
 _log = logging.getLogger("agentctl.tools")
@@ -35,13 +35,14 @@ async def dispatch(
     spec: ToolSpec,
     start: ExecutionStarted,
     secrets: Secrets | None = None,
+    left: Left | None = None,
 ) -> Dispatched:
     """Calls the tool. Only what the tool itself declares (`Failed`, `NotExecuted`) is known of a write's effect;
     any other exception or a time-out leaves it unknown, and so does a `NotExecuted` of a call whose first sending
     may have had its effect. Never raises but for cancellation. Secrets in an answer are masked before anything is
     made of it."""
     request = ToolRequest(
-        run, start.call, spec, start.args, clock.now(), start.idempotency_key, start.attempt
+        run, start.call, spec, start.args, clock.now(), start.idempotency_key, start.attempt, left
     )
     began = time.perf_counter()
     try:
@@ -50,7 +51,7 @@ async def dispatch(
         return _receipt(start, Outcome.FAILED, text_of(failure) or "the tool reports a failure", began)
     except NotExecuted as failure:
         said = text_of(failure) or "the tool did nothing"
-        if _sent_before(spec, start):
+        if sent_before(spec, start):
             return _receipt(
                 start, Outcome.UNKNOWN, f"sent again: {said}; of the time before nothing is known", began
             )
@@ -66,7 +67,7 @@ async def dispatch(
     return _confirmed(spec, start, masked_result(storable(answer), secrets), clock, began)
 
 
-def _sent_before(spec: ToolSpec, start: ExecutionStarted) -> bool:
+def sent_before(spec: ToolSpec, start: ExecutionStarted) -> bool:
     """Under `same_key` a call is sent again only where nobody knows what the sending before did."""
     return start.attempt > 1 and start.tool_kind is not Kind.READ and spec.retry is Retry.SAME_KEY
 

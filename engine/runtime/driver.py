@@ -15,7 +15,7 @@ from typing import TypeVar
 from engine.domain import events as e
 from engine.domain.actors import HOST, MODEL
 from engine.domain.canonical import NotJson
-from engine.domain.errors import ClaimLost, Fault
+from engine.domain.errors import AgentctlError, ClaimLost, Fault
 from engine.domain.ids import RunId
 from engine.domain.policy import ModelUse
 from engine.domain.state import RunState
@@ -36,18 +36,17 @@ from engine.ports import (
 )
 from engine.runtime.claims import Claims
 from engine.runtime.commit_queue import CommitQueue
-from engine.runtime.dispatch import Dispatched, dispatch
 from engine.runtime.hearing import Hearing
 from engine.runtime.journal import Journal, Observer
+from engine.runtime.late_answers import LateAnswers
 from engine.runtime.library import PolicyLibrary
 from engine.runtime.loading import missed
 from engine.runtime.outlook import View, estimate
 from engine.runtime.responses import attempt_failed, closed_turn
+from engine.runtime.sending import Sending
 from engine.runtime.summaries import summary_failed, summary_of, summary_request
 
 T = TypeVar("T")
-GRACE = 5.0
-"""Seconds that running tools get to answer after a stop was asked for."""
 LOOK_AFTER = 0.002
 """Seconds of a wait after which the log is looked at for what others appended: a look costs a hundredth of that."""
 
@@ -83,7 +82,9 @@ class Driver:
         claims: Claims | None = None,
         may_ask: Callable[[], bool] | None = None,
         model: str = "",
+        late: LateAnswers | None = None,
     ) -> None:
+        self._late = late
         self._model = model
         self._may_ask = may_ask
         self._meter = meter
@@ -130,7 +131,10 @@ class Driver:
                 asyncio.get_running_loop().call_soon(self._interrupt)
 
     async def _commit(self, journal: Journal) -> bool:
-        return await self._whole(journal.commit())
+        durable = await self._whole(journal.commit())
+        if durable:
+            self._sending.let_go()
+        return durable
 
     async def _hear(self, journal: Journal, began: float) -> bool:
         """After a wait that began at `began` (monotonic seconds): folds what others said meanwhile, before what came
@@ -154,13 +158,20 @@ class Driver:
             claim=claim, observers=self._observers, crash_point=self._crash_point,
             secrets=self._secrets, commits=self._commits,
         )  # fmt: skip
+        self._sending = Sending(
+            run, self._executor, self._clock, self._secrets, self._late, lambda: self._stopping
+        )
         self._task = asyncio.current_task()
         try:
             driven = await self._loop(journal)
             if self._lost is not None and not driven.state.terminal:
                 raise self._lost
             return driven
+        except AgentctlError:
+            self._sending.hand_over()
+            raise
         finally:
+            self._sending.let_go()
             self._task = None
             await self._claims.give_back(claim)
 
@@ -174,7 +185,7 @@ class Driver:
         find = self._secrets.find if self._secrets is not None else None
         view = View(
             self._library, self._gateway, journal, journal.read_result, self._count, find, self._meter,
-            self._model,
+            self._model, self._sending.at_work,
         )  # fmt: skip
         while True:
             view.refresh(journal)
@@ -348,60 +359,19 @@ class Driver:
         if not await self._commit(journal):
             return
         self._crash("before effect")
-        answers: dict[int, Dispatched] = {}
+        sent = self._sending.expect(starts)
         began = time.monotonic()
         try:
-            await self._dispatch_all(journal, view, starts, answers)
+            await self._sending.dispatch(sent, view.spec)
         except asyncio.CancelledError:
+            self._sending.record(journal, sent)
+            journal.flush_facts()
             if not self._stopping:
                 raise
-            self._record(journal, answers)
-            journal.flush_facts()
             return
         self._crash("after effect")
         await self._hear(journal, began)
-        self._record(journal, answers)
-
-    async def _dispatch_all(
-        self,
-        journal: Journal,
-        view: View,
-        starts: tuple[e.ExecutionStarted, ...],
-        answers: dict[int, Dispatched],
-    ) -> None:
-        async def one(index: int) -> None:
-            start = starts[index]
-            answers[index] = await dispatch(
-                self._executor, self._clock, journal.state.run, view.spec(start.tool), start, self._secrets
-            )
-
-        if len(starts) == 1:
-            await self._with_grace(one(0))
-        else:
-            await self._with_grace(_gather([one(index) for index in range(len(starts))]))
-
-    async def _with_grace(self, work: Coroutine[object, object, None]) -> None:
-        """A stop lets running tools answer for a while; what has not answered by then stays without a receipt."""
-        task = asyncio.ensure_future(work) if self._task is not None else None
-        if task is None:
-            await work
-            return
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            if not self._stopping:
-                task.cancel()
-                raise
-            await asyncio.wait({task}, timeout=GRACE)
-            if not task.done():
-                task.cancel()
-            raise
-
-    def _record(self, journal: Journal, answers: dict[int, Dispatched]) -> None:
-        """Receipts in proposal order, whatever the order in which they came."""
-        for index in sorted(answers):
-            answered = answers[index]
-            journal.stage(answered.receipt, fact=True, blobs=answered.blobs)
+        self._sending.record(journal, sent)
 
     def _crash(self, where: str) -> None:
         if self._crash_point is not None:
@@ -410,7 +380,3 @@ class Driver:
 
 def _ends_the_drive(step: steps.Step) -> bool:
     return isinstance(step, steps.Wait | steps.Stop | steps.Done)
-
-
-async def _gather(work: list[Coroutine[object, object, None]]) -> None:
-    await asyncio.gather(*work)

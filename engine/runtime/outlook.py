@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Protocol, overload
 
 from engine.domain.events import LeftOut
+from engine.domain.ids import CallId
 from engine.domain.messages import Message
 from engine.domain.policy import ModelUse, ToolSpec
 from engine.domain.results import ReadResult
@@ -74,8 +75,10 @@ class View:
         secrets: SecretFinder | None,
         meter: InputMeter | None = None,
         model: str = "",
+        at_work: Callable[[CallId], bool] | None = None,
     ) -> None:
         self._named = model
+        self._at_work = at_work
         self._library = library
         self._gateway = gateway
         self._read_result = read_result
@@ -170,6 +173,9 @@ class View:
         base = self.conversation.sync(state)
         tail = block(self._policies[0], state, now)
         return base if tail is None else WithTail(base, tail)
+
+    def at_work(self, call: CallId) -> bool:
+        return self._at_work is not None and self._at_work(call)
 
     def price(self, use: ModelUse, input_tokens: int, output_tokens: int) -> Decimal | None:
         return self._gateway.price(use, input_tokens, output_tokens)

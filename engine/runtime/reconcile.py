@@ -17,6 +17,7 @@ from engine.domain.state import CallState, RunState
 from engine.lifecycle.evidence import declared_fields, evidence_of
 from engine.ports import Clock, EventStore, Secrets
 from engine.runtime.attempts import no_such_call, record_attempt
+from engine.runtime.dispatch import text_of
 from engine.runtime.journal import Journal
 from engine.runtime.library import PolicyLibrary
 from engine.runtime.masking import masked_result
@@ -104,20 +105,21 @@ def late_answer(
                 remedy="an answer is matched by run, call and key, and only while the outcome is unknown",
             )
         spec = library.policy(state.bundle).tools[found.tool]
-        receipt, blobs = _answered(spec, found, answer, clock, secrets)
+        receipt, blobs = late_receipt(spec, call, answer, clock, secrets)
         if journal.say_with(receipt, by, blobs):
             return journal.state
 
 
-def _answered(
-    spec: ToolSpec, call: CallState, answer: object, clock: Clock, secrets: Secrets | None
+def late_receipt(
+    spec: ToolSpec, call: CallId, answer: object, clock: Clock, secrets: Secrets | None
 ) -> tuple[e.ReceiptRecorded, dict[str, str]]:
+    """What a late answer, or what the tool raised, makes of its call; with the texts that the receipt names."""
     late = e.ReceiptRecorded(
-        call=call.id, tool=call.tool, outcome=Outcome.CONFIRMED, settled_by="tool", detail="late", late=True
+        call=call, tool=spec.name, outcome=Outcome.CONFIRMED, settled_by="tool", detail="late", late=True
     )
     if isinstance(answer, Failed | NotExecuted):
         outcome = Outcome.FAILED if isinstance(answer, Failed) else Outcome.NOT_EXECUTED
-        said = clean_text(str(answer)[:2000])[0]
+        said = clean_text(text_of(answer)[:2000])[0]
         return late.model_copy(update={"outcome": outcome, "detail": said or "late"}), {}
     stored = masked_result(storable(answer), secrets)
     found: dict[str, object] = {"result": stored.result, "fields": _fields(spec, stored)}

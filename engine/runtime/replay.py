@@ -96,6 +96,8 @@ class _Player:
         """Call -> the claim under which it was sent last."""
         self._asked = 0
         """The claim under which the model was asked last."""
+        self._tried: CallId | None = None
+        """The call whose probe is recorded here as no proof."""
         self._expected: list[e.Body] = []
         """What the present step still brings."""
         self.found = Replay(run)
@@ -166,7 +168,8 @@ class _Player:
         return bodies
 
     def _step(self, index: int, now: datetime) -> list[e.Body]:
-        view = self._fresh(self._events[index])
+        view, body = self._fresh(self._events[index]), self._events[index].body
+        self._tried = body.call if isinstance(body, e.ReconcileTried) else None
         self._past.reserved = next(
             (
                 each.body.reserved
@@ -184,9 +187,15 @@ class _Player:
         """The patience with a model is counted per drive, and so are views."""
         if self._view is None or event.claim_epoch != self._epoch:
             self._epoch = event.claim_epoch
-            self._view = View(self._library, self._past, self._log, self._read, estimate, None)
+            self._view = View(
+                self._library, self._past, self._log, self._read, estimate, None, at_work=self._at_work
+            )
         self._view.refresh(self._log)
         return self._view
+
+    def _at_work(self, call: CallId) -> bool:
+        """As it was recorded: a probe that was no proof."""
+        return self._tried == call
 
     def _read(self, stored: e.StoredResult) -> Json:
         if stored.digest is None:

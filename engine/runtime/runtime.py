@@ -34,6 +34,7 @@ from engine.runtime.driver import Driven, Driver
 from engine.runtime.fleet import AT_ONCE, Fleet
 from engine.runtime.forking import Fork, Forked
 from engine.runtime.journal import Observer
+from engine.runtime.late_answers import LateAnswers
 from engine.runtime.library import PolicyLibrary
 from engine.runtime.loading import Loading, OverlayText
 from engine.runtime.masking import masked, masked_object
@@ -67,6 +68,7 @@ class Runtime:
         self._parts = parts
         self._policy = policy
         self._library = PolicyLibrary(parts.store)
+        self._late = LateAnswers(parts.store, parts.clock, self._library, parts.secrets)
         self._drivers: set[Driver] = set()
         self._fleets: list[Fleet] = []
 
@@ -179,6 +181,7 @@ class Runtime:
             parts.store, parts.gateway, parts.executor, parts.clock, self._library, parts.owner,
             observers=observers, on_text=on_text, crash_point=crash_point,
             secrets=parts.secrets, meter=parts.meter, commits=commits, claims=claims, model=parts.instead,
+            late=self._late,
         )  # fmt: skip
 
     def check(self, run: RunId) -> None:
@@ -353,6 +356,8 @@ class Runtime:
         }
 
     def close(self) -> None:
+        """Answers of handlers that were given up and still run are not recorded any more."""
+        self._late.close()
         self._parts.store.close()
 
     def __enter__(self) -> Runtime:

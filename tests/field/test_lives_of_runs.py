@@ -80,12 +80,12 @@ async def test_a_worker_that_is_shut_down_leaves_the_run_resumable():
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, runtime.stop)
     try:
-        import engine.runtime.driver as driver
+        import engine.runtime.sending as sending
 
         driven = asyncio.create_task(runtime.drive(bench.run))
         await running.wait()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(driver, "GRACE", 0.01)
+            patch.setattr(sending, "GRACE", 0.01)
             signal.raise_signal(signal.SIGTERM)
             ended = await asyncio.wait_for(driven, 5)
     finally:

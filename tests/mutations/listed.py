@@ -29,6 +29,8 @@ _HELD = "tests/runtime/test_held_calls.py"
 _LOOP = "tests/runtime/test_faults_of_the_loop.py"
 _APPROVALS = "tests/durable/test_approvals.py"
 _RECONCILED = "tests/durable/test_reconciliation.py"
+_ANSWERS = "tests/durable/test_what_tools_answer.py"
+_LATE = "tests/runtime/test_late_answers.py"
 _ENDINGS = "tests/durable/test_endings.py"
 _GRANTS = "tests/durable/test_capabilities_life.py"
 _ONE = "tests/field/test_one_response.py"
@@ -64,15 +66,15 @@ EFFECTS = (
         if not await self._commit(journal):
             return
         self._crash("before effect")
-        answers: dict[int, Dispatched] = {}
+        sent = self._sending.expect(starts)
         began = time.monotonic()
         try:
-            await self._dispatch_all(journal, view, starts, answers)
+            await self._sending.dispatch(sent, view.spec)
 """,
-        """        answers: dict[int, Dispatched] = {}
+        """        sent = self._sending.expect(starts)
         began = time.monotonic()
         try:
-            await self._dispatch_all(journal, view, starts, answers)
+            await self._sending.dispatch(sent, view.spec)
             for body in (*before, *starts):
                 journal.stage(body)
             if not await self._commit(journal):
@@ -124,6 +126,34 @@ EFFECTS = (
         (f"{_LOOP}::test_absence_proves_nothing_while_the_request_can_still_arrive",),
     ),
     Mutation(
+        "nothing done the second time says nothing of the first time",
+        "engine/runtime/dispatch.py",
+        "if sent_before(spec, start):",
+        "if False:",
+        (f"{_ANSWERS}::test_nothing_done_the_second_time_says_nothing_of_the_first",),
+    ),
+    Mutation(
+        "what a probe does not find proves nothing while the handler still runs",
+        "engine/lifecycle/recover.py",
+        "if absent and present.at_work(call.id):",
+        "if False:",
+        (f"{_LATE}::test_absence_proves_nothing_while_the_handler_still_runs",),
+    ),
+    Mutation(
+        "a late answer waits until its driver has let go of the call",
+        "engine/runtime/late_answers.py",
+        "        self._free.wait()\n",
+        "",
+        (f"{_LATE}::test_an_answer_waits_until_its_driver_has_let_go_of_the_call",),
+    ),
+    Mutation(
+        "the answer of a driver that lost its claim is handed over",
+        "engine/runtime/driver.py",
+        "            self._sending.hand_over()\n",
+        "",
+        (f"{_LATE}::test_the_answer_of_a_driver_that_lost_its_claim_is_not_lost",),
+    ),
+    Mutation(
         "a lost answer leaves the outcome of a write unknown",
         "engine/lifecycle/recover.py",
         "outcome=Outcome.FAILED if read else Outcome.UNKNOWN,",
@@ -133,8 +163,8 @@ EFFECTS = (
     Mutation(
         "a probe's absence counts only once the request cannot arrive any more",
         "engine/lifecycle/recover.py",
-        "if absent and now >= _cannot_arrive_after(spec, call):",
-        "if absent:",
+        "if absent and now < _cannot_arrive_after(spec, call):",
+        "if False:",
         (f"{_LOOP}::test_absence_proves_nothing_while_the_request_can_still_arrive",),
     ),
     Mutation(

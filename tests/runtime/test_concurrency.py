@@ -240,7 +240,7 @@ async def test_a_stop_gives_a_running_write_time_to_answer():
 
 
 async def test_a_stop_that_a_write_outlives_leaves_it_unknown_never_repeated(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("engine.runtime.driver.GRACE", 0.01)
+    monkeypatch.setattr("engine.runtime.sending.GRACE", 0.01)
     running = asyncio.Event()
     bench = Bench(say(("set_price", {"sku": 1, "price": 2})), final())
     sent: list[int] = []

@@ -593,6 +593,6 @@ async def test_a_driver_that_finds_its_claim_taken_at_renewal_stops_with_claim_l
         return {}
 
     bench.shop.special["get_stock"] = hangs
-    monkeypatch.setattr("engine.runtime.driver.GRACE", 0.01)
+    monkeypatch.setattr("engine.runtime.sending.GRACE", 0.01)
     with pytest.raises(ClaimLost):
         await asyncio.wait_for(bench.adrive(), 5)
