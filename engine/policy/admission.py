@@ -31,7 +31,11 @@ from engine.policy.view import (
     tool_facts,
 )
 
-_CUT: Final = {"length": "its length limit", "filter": "a content filter"}
+_CUT: Final = {
+    "length": "its length limit",
+    "filter": "a content filter",
+    "refusal": "a refusal of the provider",
+}
 
 
 def admit(

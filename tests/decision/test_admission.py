@@ -108,13 +108,14 @@ def test_a_proposal_of_an_older_epoch_is_fenced_whatever_it_is():
     assert judge(build().policy(), state, propose("read_document")) == Fence("granted documents")
 
 
-def test_a_response_cut_by_its_length_runs_reads_only():
+@pytest.mark.parametrize("finish", ["length", "filter", "refusal"])
+def test_a_response_cut_by_its_length_runs_reads_only(finish):
     """ahwurm/localharness#77, Yeachan-Heo/gajae-code#1025."""
     state = cart(run_state())
     proposals = (propose("read_document"), propose("place_order", ordinal=2), propose("finish", ordinal=3))
-    assert isinstance(judge(build().policy(), state, *proposals, at=1, finish="length"), Run)
+    assert isinstance(judge(build().policy(), state, *proposals, at=1, finish=finish), Run)
     for at in (2, 3):
-        assert judge(build().policy(), state, *proposals, at=at, finish="length").refusal.code == "truncated"
+        assert judge(build().policy(), state, *proposals, at=at, finish=finish).refusal.code == "truncated"
 
 
 def test_one_invalid_call_concerns_itself_alone():

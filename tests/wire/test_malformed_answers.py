@@ -134,15 +134,16 @@ def test_calls_that_share_an_index_do_not_melt(streamed: bool) -> None:
     assert [args["item"] for _, args in bench.shop.ledger] == ["a", "b"]
 
 
+@pytest.mark.parametrize("finish", ["length", "content_filter"])
 @pytest.mark.parametrize("raw", ['{"item":"apples","count":2}', '{"item":"apples","cou'])
-def test_a_response_cut_by_length_executes_no_write_and_no_hybrid(
-    raw: str, wire: str, streamed: bool
+def test_a_response_that_is_cut_executes_no_write_and_no_hybrid(
+    raw: str, finish: str, wire: str, streamed: bool
 ) -> None:
     """ahwurm/localharness#77: the half call was repaired and run."""
     said = Said(
         calls=[("get_stock", '{"item":"x"}', "a"), ("order", '{"item":"apples","count":2}', "b"),
                ("reserve", '{"item":"apples"}', "c"), ("order", raw, "d")],
-        finish="length",
+        finish=finish,
     )  # fmt: skip
     bench, _ = after(wire, streamed, said)
     assert bench.shop.ledger == []
