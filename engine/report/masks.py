@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -18,6 +19,11 @@ class Masks:
 
     def __init__(self, policy: Policy, state: RunState) -> None:
         self._names = {name: spec.sensitive for name, spec in policy.tools.items() if spec.sensitive}
+        self._slices = {
+            name: self._names.get(declared.refresh or "", frozenset())
+            for name, declared in policy.state.items()
+        }
+        """Slice -> what is sensitive of the answers that it is read from."""
         self._state = state
 
     def value(self, tool: str, value: Json) -> Json:
@@ -39,7 +45,11 @@ class Masks:
         body = event.body
         if isinstance(body, e.ModelTurnRecorded):
             return {**payload, "proposals": [self._proposal(each) for each in _list(payload, "proposals")]}
+        if isinstance(body, e.StateUpdated):
+            return {**payload, "value": _masked(payload["value"], self._slices.get(body.slice, frozenset()))}
         tool = self._tool(body)
+        if isinstance(body, e.ValueEndorsed) and _root(body.arg) in self._names.get(tool, ()):
+            return {**payload, "value": MASK}
         found = self.value(tool, payload)
         assert isinstance(found, dict)
         if tool in self._names and isinstance(found.get("evidence"), list):
@@ -60,6 +70,11 @@ class Masks:
             return tool
         call = self._state.calls.get(getattr(body, "call", None))  # type: ignore[arg-type]  # None is no call
         return call.tool if call is not None else ""
+
+
+def _root(path: str) -> str:
+    """The parameter that a place such as `to[0].account` is within."""
+    return re.split(r"[.\[]", path, maxsplit=1)[0]
 
 
 def _list(payload: Mapping[str, Json], key: str) -> list[Json]:

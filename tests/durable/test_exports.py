@@ -6,10 +6,15 @@ import json
 from typing import Any
 
 from engine.domain import events as e
+from engine.domain.canonical import canonical
+from engine.domain.ids import CallId
 from engine.report.audit_page import audit, markdown, page
 from engine.report.effects import effects_of
+from engine.report.masks import Masks
+from engine.runtime.approvals import Approval
 from tests.durable.conftest import Office
-from tests.runtime.bench import LEAD, Bench, compiled, final, say
+from tests.facts.world import TOOLS, DeskRun
+from tests.runtime.bench import LEAD, ME, Bench, compiled, final, say
 
 ROOM = ("book_room", {"room": 1})
 LETTER = ("send_letter", {"to": "x"})
@@ -134,3 +139,22 @@ def test_sensitive_arguments_that_cannot_be_read_are_masked_whole(office: Office
     run = office.run(turns).run
     for form in ("md", "html", "jsonl"):
         assert "my secret words" not in office.ask("export", run, "--format", form).out
+
+
+def test_a_sensitive_value_is_masked_where_a_person_endorsed_it_and_where_a_slice_keeps_it():
+    tools = TOOLS.replace(
+        '    handler: "python:desk:pay"\n', '    handler: "python:desk:pay"\n    sensitive: [account]\n'
+    ).replace(
+        '    handler: "python:desk:get_cart"\n',
+        '    handler: "python:desk:get_cart"\n    sensitive: [total]\n',
+    )
+    bench = DeskRun(say(("pay", {"account": "XX66CLEARING0000099"})), final(), tools=tools, state={})
+    bench.drive()
+    bench.runtime().approve(bench.run, CallId(1, 1), by=ME, decision=Approval(endorses=("account",)))
+    bench.drive()
+    masks = Masks(bench.policy, bench.state)
+    assert {"ValueEndorsed", "StateUpdated"} <= set(bench.kinds)
+    for event in bench.log:
+        said = canonical(masks.payload(event, json.loads(e.payload_of(event.body))))
+        assert "XX66CLEARING0000099" not in said, event.kind
+        assert "4200" not in said, event.kind
