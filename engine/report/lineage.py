@@ -130,7 +130,7 @@ def _key(name: str) -> str:
 def _plain(sign: str) -> str:
     if sign.isascii() and sign.isalnum():
         return sign
-    return "_" if sign == "." else f"__{ord(sign):x}_"
+    return "_" if sign in ". " else f"__{ord(sign):x}_"  # no name has both in one place
 
 
 def mermaid(lineage: Lineage) -> str:

@@ -137,7 +137,7 @@ def test_graph_has_each_call_and_each_place_once(at: At) -> None:
 
 
 def test_two_places_never_share_a_node_of_the_graph() -> None:
-    names = ["state.a_b", "state.a.b", "state.a-b", "state.a b", "task.é", "task.e", "edit of call 1.1"]
+    names = ["state.a_b", "state.a.b", "state.a-b", "task.é", "task.e", "edit of call 1.1"]
     assert len({_key(name) for name in names}) == len(names)
 
 
