@@ -10,7 +10,7 @@ from engine.domain.calls import Outcome
 from engine.domain.canonical import Json, JsonObject, digest_of
 from engine.domain.facts import Unknown
 from engine.domain.ids import CallId
-from engine.domain.policy import Kind, ToolSpec
+from engine.domain.policy import Kind, Policy, ToolSpec
 from engine.domain.state import CallState, RunState, TurnState
 from engine.domain.types import Field, Trust
 from engine.lifecycle.fold_evidence import SOURCELESS
@@ -99,7 +99,7 @@ def execute(
         if args is None:
             break
         purpose = e.HostPurpose(purpose="refresh", subject=call.id, slice=name)
-        return Execute((host_start(state, tool, args, purpose),))
+        return Execute((host_start(state, tool, args, purpose, policy),))
     changed = not_as_shown(present, turn, call, verdict)
     if changed is not None:
         return Record((not_executed(call, changed),))
@@ -155,8 +155,6 @@ def started(
     """The dispatch of an admitted call, durable before anything is sent."""
     spec, policy = verdict.spec, present.policy
     assert spec is not None
-    source = policy.sources.get(spec.source) if spec.source else None
-    untrusted = source is not None and source.trust is Trust.UNTRUSTED
     if isinstance(verdict, Run):
         approved_by = approved_by or verdict.approved_by
     return e.ExecutionStarted(
@@ -176,8 +174,8 @@ def started(
         holds=spec.holds is not None,
         hold_ttl=spec.holds.ttl.total_seconds() if spec.holds and spec.holds.ttl else None,
         consumed_by=spec.holds.consumed_by if spec.holds else None,
-        untrusted=untrusted or any(_untrusted(field) for field in spec.result.values()),
-        labels=tuple(sorted(spec.labels.union(*map(_labels, spec.result.values())))),
+        untrusted=_brings_untrusted(policy, spec),
+        labels=_labels_of(spec),
         grants=verdict.grants,
         edges=edges_of(present.provenance, spec, verdict.args, present.state),
         cache_key=cache_key,
@@ -190,6 +188,16 @@ def _outdated_by(spec: ToolSpec) -> tuple[str, ...]:
     if spec.cache is not None and spec.cache.invalidated_by is not None:
         return spec.cache.invalidated_by or ("nothing",)
     return (f"source:{spec.source or SOURCELESS}",)
+
+
+def _brings_untrusted(policy: Policy, spec: ToolSpec) -> bool:
+    source = policy.sources.get(spec.source) if spec.source else None
+    from_strangers = source is not None and source.trust is Trust.UNTRUSTED
+    return from_strangers or any(_untrusted(field) for field in spec.result.values())
+
+
+def _labels_of(spec: ToolSpec) -> tuple[str, ...]:
+    return tuple(sorted(spec.labels.union(*map(_labels, spec.result.values()))))
 
 
 def _labels(field: Field) -> frozenset[str]:
@@ -205,11 +213,12 @@ def _untrusted(field: Field) -> bool:
 
 
 def host_start(
-    state: RunState, spec: ToolSpec, args: JsonObject, purpose: e.HostPurpose
+    state: RunState, spec: ToolSpec, args: JsonObject, purpose: e.HostPurpose, policy: Policy | None = None
 ) -> e.ExecutionStarted:
     """A call of the Host: no proposal, so no rule, fence or budget applies to it; it has a receipt all the same.
 
-    Its key names the effect that it is about: what a Run and its fork share is undone once, whoever comes first.
+    Its key names the effect that it is about: what a Run and its fork share is undone once, whoever comes first. With
+    the `policy` given, what it brings to a slice that the model is shown is labelled like any other answer.
     """
     subject = state.calls.get(purpose.subject) if purpose.subject is not None else None
     about = subject.idempotency_key if subject is not None else None
@@ -225,8 +234,14 @@ def host_start(
         source=spec.source,
         effects=spec.effects,
         reversible=spec.reversible,
+        untrusted=policy is not None and _is_shown(policy, purpose) and _brings_untrusted(policy, spec),
+        labels=_labels_of(spec) if policy is not None and _is_shown(policy, purpose) else (),
         host=purpose,
     )
+
+
+def _is_shown(policy: Policy, purpose: e.HostPurpose) -> bool:
+    return any(projection.slice == purpose.slice for projection in policy.projections)
 
 
 def not_executed(call: CallState, why: str, denial: Denial | None = None) -> e.ReceiptRecorded:

@@ -52,7 +52,8 @@ def _refresh(present: Present, name: str) -> Step | None:
     args = host_arguments(spec, {}, None, present.facts[0])
     if args is None:
         return None
-    return Execute((host_start(state, spec, args, e.HostPurpose(purpose="refresh", slice=name)),))
+    purpose = e.HostPurpose(purpose="refresh", slice=name)
+    return Execute((host_start(state, spec, args, purpose, policy),))
 
 
 def _tried_lately(present: Present, name: str) -> bool:

@@ -267,7 +267,15 @@ def _receipt_recorded(state: RunState, event: e.Event, body: e.ReceiptRecorded) 
         _remember(state, event, call, body)
     elif call.kind is not Kind.READ and body.outcome in (Outcome.CONFIRMED, Outcome.UNKNOWN):
         fold_evidence.written(state, event, call)
+    elif body.outcome is Outcome.CONFIRMED:  # a refresh: the model is shown what it brought as app state
+        _entered(state, call)
     _hold(state, call, body)
+
+
+def _entered(state: RunState, call: CallState) -> None:
+    """What it brought enters the model's context."""
+    state.read_untrusted = state.read_untrusted or call.untrusted
+    state.labels.update(call.labels)
 
 
 def _result(state: RunState, body: e.ReceiptRecorded) -> e.StoredResult | None:
@@ -342,8 +350,7 @@ def _remember(state: RunState, event: e.Event, call: CallState, body: e.ReceiptR
     past.counts[body.outcome.value] = past.counts.get(body.outcome.value, 0) + 1
     past.changes += 1
     if body.outcome is Outcome.CONFIRMED or (body.settled_by == "tool" and body.detail):
-        state.read_untrusted = state.read_untrusted or call.untrusted
-        state.labels.update(call.labels)
+        _entered(state, call)
         state.answers.append(call.id)
     if body.outcome is not Outcome.CONFIRMED:
         return
