@@ -207,6 +207,8 @@ class RunStarted(Body):
     """What proposes: a litellm id, `scripted/FILE` or `replay/RUN`."""
     forked_from: str | None = None
     forked_at: int | None = None
+    worked_seconds: float = 0.0
+    """Wall time that the Run it was forked from had used by then: a fork goes on with what is left of the budget."""
 
 
 class InputReceived(Body):

@@ -92,7 +92,7 @@ def execute(
     policy, state = present.policy, present.state
     for name in slices_of(verdict.matched):
         slice_ = policy.state.get(name)
-        if slice_ is None or slice_.refresh is None or name in call.refreshed:
+        if slice_ is None or slice_.refresh is None or call.refreshed.get(name) in present.refreshes:
             continue
         tool = policy.tools[slice_.refresh]
         args = host_arguments(tool, {}, call, present.facts[0])

@@ -25,7 +25,7 @@ from engine.lifecycle.provenance import Provenance
 from engine.lifecycle.recover import conclusions, lapsed, leftovers, next_probe, probe_due
 from engine.lifecycle.retry import retry_due
 from engine.lifecycle.settle import settle
-from engine.lifecycle.steps import AskModel, Done, Measure, Record, Step, Stop, Wait
+from engine.lifecycle.steps import AskModel, Done, Execute, Measure, Record, Step, Stop, Wait
 from engine.lifecycle.walk import walk
 from engine.policy import budgets
 from engine.policy.allowed_models import refused_by
@@ -64,9 +64,17 @@ class Decider:
         self._view: FactsView | None = None
         self._tried: dict[tuple[int, int], str] = {}
         """(turn, attempt) -> the model it is made with, of this drive."""
+        self._refreshes: set[CallId] = set()
+        """Calls of the Host that read app state anew, of this drive."""
 
     def next_step(self, state: RunState, now: datetime) -> Step:
         """The one thing to do now."""
+        step = self._step(state, now)
+        if isinstance(step, Execute):
+            self._refreshes.update(start.call for start in step.starts if _refreshes(start))
+        return step
+
+    def _step(self, state: RunState, now: datetime) -> Step:
         if state.terminal:
             return Done()
         present = self._present(state, now)
@@ -86,7 +94,10 @@ class Decider:
             self._provenance = Provenance(self.policies[0], state, self._read_result)
             self._view = FactsView(self.policies, state, self._provenance)
             self._compiler = ContractCompiler(self.policies)
-        return Present(self.policies, state, self._view, now, self._provenance, self._secrets, self._at_work)
+        return Present(
+            self.policies, state, self._view, now, self._provenance, self._secrets, self._at_work,
+            self._refreshes,
+        )  # fmt: skip
 
     def _at_work(self, call: CallId) -> bool:
         return self._outlook.at_work(call)
@@ -282,6 +293,10 @@ def _expire(over: budgets.Exhausted, unpriced: ModelUse | None = None) -> Step:
     if unpriced is None:
         return Record((end,))
     return Record((e.OperatorAlerted(code="unpriced-model", message=over.detail), end))
+
+
+def _refreshes(start: e.ExecutionStarted) -> bool:
+    return start.host is not None and start.host.purpose == "refresh"
 
 
 def _compiled(state: RunState, contract: Contract) -> tuple[e.Body, ...]:

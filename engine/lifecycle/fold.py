@@ -70,6 +70,7 @@ def _run_started(state: RunState, event: e.Event, body: e.RunStarted) -> None:
     state.started_at = event.recorded_at
     state.bundle = body.bundle
     state.forked_from = body.forked_from
+    state.spent.wall_seconds = body.worked_seconds
 
 
 def _input_received(state: RunState, event: e.Event, body: e.InputReceived) -> None:

@@ -83,7 +83,7 @@ def _decide_again(present: Present, turn: TurnState, call: CallState) -> Step:
 def _needs_people(present: Present, turn: TurnState, call: CallState, verdict: Hold) -> Step:
     """It runs if every rule that asks now is satisfied by who has said yes; else it waits for the rest."""
     if approved(call, verdict):
-        late = _too_late(present, call)
+        late = _too_late(present, call, verdict.requirements)
         return late if late is not None else _dispatch(present, turn, call, verdict)
     standing = covering(present.state, verdict, present.now)
     if standing:
@@ -114,12 +114,20 @@ def _satisfied(approval: ApprovalState, needs: tuple[e.Requirement, ...]) -> boo
     )
 
 
-def _too_late(present: Present, call: CallState) -> Step | None:
+def _too_late(present: Present, call: CallState, needs: tuple[e.Requirement, ...]) -> Step | None:
     """A yes lasts as long as its request: one that nobody used by then is no yes any more."""
-    assert call.approval is not None
-    if all(present.now <= need.expires_at for need in call.approval.requirements):
+    if not _lapsed(present, call, needs):
         return None
     return Record((not_executed(call, "the approval expired before the call was sent", "expired"),))
+
+
+def _lapsed(present: Present, call: CallState, needs: tuple[e.Requirement, ...]) -> bool:
+    """By what was asked then, or by what the rules of now, `needs`, would give it from then on."""
+    approval, now = call.approval, present.now
+    assert approval is not None
+    if any(now > need.expires_at for need in approval.requirements):
+        return True
+    return any(now - approval.requested_at > need.expires_at - now for need in needs)
 
 
 def _dispatch(present: Present, turn: TurnState, call: CallState, verdict: Run | Hold) -> Step:
@@ -155,9 +163,10 @@ def _capability(present: Present, call: CallState) -> Step | None:
     again = capability_decision(present.policies, name, params, present.facts)
     if again.refusal is not None:
         return Record((e.CapabilityDenied(call=call.id, capability=name, because=again.refusal.message),))
-    if not _satisfied(approval, requirements_of(again.needs, present.now)):
+    needs = requirements_of(again.needs, present.now)
+    if not _satisfied(approval, needs):
         return Record(ask_people(present, call, call.args or {}, again.needs))
-    if any(present.now > need.expires_at for need in approval.requirements):
+    if _lapsed(present, call, needs):
         late = "the approval expired before the grant was made"
         return Record((e.CapabilityDenied(call=call.id, capability=name, because=late),))
     return Record((grant(present, call, name, params, _approver(call) or ""),))
@@ -176,7 +185,8 @@ def _publication(present: Present, call: CallState) -> Step | None:
     assert isinstance(verdict, Builtin)
     if verdict.needs is not None and not approved(call, verdict.needs):
         return Record(tuple(hold(present.state, call, verdict.needs)))
-    return _too_late(present, call) or Record(publish_approved(present, call))
+    needs = verdict.needs.requirements if verdict.needs is not None else ()
+    return _too_late(present, call, needs) or Record(publish_approved(present, call))
 
 
 def _question(present: Present, call: CallState) -> Step:

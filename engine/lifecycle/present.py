@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple, Protocol
@@ -78,7 +78,10 @@ class Present:
         provenance: Provenance,
         secrets: SecretFinder | None,
         at_work: Callable[[CallId], bool] = _nobody,
+        refreshes: Set[CallId] = frozenset(),
     ) -> None:
+        self.refreshes = refreshes
+        """Reads of app state that this drive made: what was read before a crash or a wait is old."""
         self.at_work = at_work
         self.policies = policies
         self.policy = policies[0]

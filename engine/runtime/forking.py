@@ -54,11 +54,12 @@ def fork(
     log = list(store.events(run))
     _check_place(run, log, wanted.at)
     prefix, rest = log[: wanted.at], log[wanted.at :]
-    new = _Copy(new_run_id(), clock)
+    worked = fold(run, prefix).spent.wall_seconds
+    new = _Copy(new_run_id(), clock, run, wanted.at, by, worked)
     for event in prefix:
-        new.copy(event, run, wanted.at, by)
+        new.copy(event)
     for event in _known_later(new.state, rest):
-        new.copy(event, run, wanted.at, by)
+        new.copy(event)
     policy = library.policy(new.state.bundle)
     blobs: dict[str, str] = {}
     _close(new, policy, wanted, by, blobs, clock)
@@ -78,18 +79,20 @@ def fork(
 class _Copy:
     """The new log as it grows."""
 
-    def __init__(self, run: RunId, clock: Clock) -> None:
+    def __init__(self, run: RunId, clock: Clock, origin: RunId, at: int, by: Actor, worked: float) -> None:
+        self._start = ({"forked_from": origin, "forked_at": at, "worked_seconds": worked}, by)
         self.run = run
         self.state = RunState(run)
         self.events: list[e.Event] = []
         self.closed: list[CallId] = []
         self._clock = clock
 
-    def copy(self, event: e.Event, origin: RunId, at: int, by: Actor) -> None:
+    def copy(self, event: e.Event) -> None:
         """An event of the other Run, at its own time and by its own actor. No driver of the new Run wrote it."""
         body, actor = event.body, event.actor
         if isinstance(body, e.RunStarted):
-            body, actor = body.model_copy(update={"forked_from": origin, "forked_at": at}), by
+            changes, actor = self._start
+            body = body.model_copy(update=changes)
         self._append(body, actor, event)
 
     def add(self, body: e.Body, actor: Actor = HOST) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from engine.domain.ids import CallId
 from engine.ports import LoadedPolicy
 from engine.runtime.library import bundle_text
-from tests.runtime.bench import POLICY, Bench, compiled, final, say
+from tests.durable.shop import COPIES, asking, letter, letters
+from tests.runtime.bench import LEAD, POLICY, Bench, compiled, final, say
 
 STRICTER = POLICY.replace("tools: [get_stock, ping]", "tools: [ping]").replace("version: 1", "version: 2")
 
@@ -26,3 +28,17 @@ def test_a_run_is_told_once() -> None:
     bench.load(STRICTER)
     bench.drive()
     assert len(bench.of_kind("PolicyLoaded")) == 1
+
+
+def test_a_yes_lasts_no_longer_than_the_newest_version_lets_it():
+    """Given under a day, loaded is five minutes: what restricts holds at once."""
+    bench = letters(say(letter()), final(), approval="by: {roles: [lead]}, expires: 1d")
+    bench.drive()
+    bench.runtime().approve(bench.run, CallId(1, 1), by=LEAD)
+    bench.clock.advance(hours=2)
+    shorter = asking("by: {roles: [lead]}, expires: 5m").replace("version: 1", "version: 2")
+    bench.load(shorter, tools=COPIES)
+    bench.drive()
+    receipt = bench.call(1, 1).receipt
+    assert receipt is not None
+    assert (receipt.outcome, receipt.denial, bench.shop.ledger) == ("not_executed", "expired", [])

@@ -226,3 +226,24 @@ def test_a_head_kept_outside_shows_a_log_that_was_cut(office: Office):
     assert cut.code == 1, cut.out
     assert "the witnessed head is event" in cut.out
     assert (office.folder / "heads.txt").read_text() == kept
+
+
+def test_a_fork_goes_on_with_the_wall_time_that_is_left():
+    """A budget is not made anew by forking."""
+    bench = Bench(say(READ), say(READ), final())
+
+    async def slow(sku: int) -> object:
+        bench.clock.advance(minutes=25)
+        return {"left": 1, "level": "L1"}
+
+    bench.shop.special["get_stock"] = slow
+    bench.drive()
+    assert bench.state.spent.wall_seconds == 3000
+    at = seq_of(bench, "ReceiptRecorded", 0)
+    forked = fork(bench, at)
+    assert bench.runtime().state(forked.run).spent.wall_seconds == 1500
+    again = bench.runtime().fork(forked.run, Fork(at), by=OPERATOR)
+    assert bench.runtime().state(again.run).spent.wall_seconds == 1500
+    other = Bench(say(READ), say(READ), say(READ), store=bench.store, shop=bench.shop, clock=bench.clock)
+    follow(other, forked.run).drive()
+    assert other.state.ending == ("expired", "budget:wall_time", "")

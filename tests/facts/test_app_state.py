@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from typing import Any
 
@@ -11,6 +12,7 @@ from engine.adapters.wire.profile import profile_of
 from engine.adapters.wire.projection import to_openai
 from engine.domain.errors import Conflict, Refused, UsageError
 from engine.domain.messages import AssistantTurn, CallResult, HostBlock, UserInput
+from engine.runtime.replay import replay
 from tests.facts.world import CART, POLICY, TOOLS, Desk, DeskRun, last_block
 from tests.runtime.bench import CLERK, FakeClock, final, say, sqlite
 
@@ -434,6 +436,32 @@ def test_a_call_is_not_sent_while_it_is_unknown_whether_the_slice_changed():
     assert "state cart could not be read again" in bench.call(1, 1).receipt.detail
     assert bench.outcomes(2) == ["confirmed"]
     assert bench.shop.ledger == ["order c1 4200 desk-9 u1 None"]
+
+
+def test_what_was_read_before_a_stop_does_not_count_for_the_call_that_is_resumed():
+    """The cart was read again and found unchanged, the process stopped, and an hour later it is another cart."""
+    bench = DeskRun(say(ORDER), final())
+    runtime = bench.runtime()
+
+    async def get_cart(who: str) -> object:
+        bench.shop.reads.append("get_cart")
+        if len(bench.shop.reads) == 1:
+            runtime.stop()
+            await asyncio.sleep(0.01)
+        return dict(bench.shop.cart)  # type: ignore[attr-defined]
+
+    bench.shop.special["get_cart"] = get_cart
+    runtime = bench.runtime()
+    assert asyncio.run(runtime.drive(bench.run)).interrupted
+    assert bench.of_kind("ReceiptRecorded")
+    bench.shop.cart["total"] = 9900  # type: ignore[attr-defined]
+    bench.clock.advance(hours=1)
+    bench.drive()
+    assert bench.shop.reads == ["get_cart", "get_cart"]
+    assert bench.call(1, 1).receipt.detail.startswith("state cart changed (1 -> 2)")
+    assert bench.shop.ledger == []
+    bench.verified()
+    assert not replay(bench.store, bench.runtime().library, bench.run).differences
 
 
 @pytest.mark.parametrize("shown", [True, False])

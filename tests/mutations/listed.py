@@ -154,6 +154,30 @@ EFFECTS = (
         (f"{_LATE}::test_the_answer_of_a_driver_that_lost_its_claim_is_not_lost",),
     ),
     Mutation(
+        "what was read of app state before a stop does not count after it",
+        "engine/lifecycle/acts.py",
+        "call.refreshed.get(name) in present.refreshes",
+        "name in call.refreshed",
+        (f"{_STATE}::test_what_was_read_before_a_stop_does_not_count_for_the_call_that_is_resumed",),
+    ),
+    Mutation(
+        "a yes lasts no longer than the newest version lets it",
+        "engine/lifecycle/held.py",
+        "return any(now - approval.requested_at > need.expires_at - now for need in needs)",
+        "return False",
+        (
+            "tests/durable/test_a_version_loaded_meanwhile.py::"
+            "test_a_yes_lasts_no_longer_than_the_newest_version_lets_it",
+        ),
+    ),
+    Mutation(
+        "a fork goes on with the wall time that is left",
+        "engine/lifecycle/fold.py",
+        "    state.spent.wall_seconds = body.worked_seconds\n",
+        "",
+        ("tests/durable/test_forks.py::test_a_fork_goes_on_with_the_wall_time_that_is_left",),
+    ),
+    Mutation(
         "a lost answer leaves the outcome of a write unknown",
         "engine/lifecycle/recover.py",
         "outcome=Outcome.FAILED if read else Outcome.UNKNOWN,",
