@@ -50,20 +50,6 @@ def start(folder: Path, *words: str) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.parametrize(("words", "seconds"), [(["--version"], 0.5), (["lint", "."], 1.0)], ids=str)
-def test_light_commands_start_at_once(notes: Path, words: list[str], seconds: float) -> None:
-    """CPU time, the best of three: other work on the machine is not ours. Wall time is for the benchmarks."""
-    times = []
-    for _ in range(3):
-        process = start(notes, *words)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        process.communicate()
-        assert process.returncode == 0
-        times.append(usage.ru_utime + usage.ru_stime)
-    assert min(times) < seconds
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_once_and_the_run_is_resumed(
     notes: Path, agentctl: Ask, number: signal.Signals

@@ -47,7 +47,7 @@ class Slow:
 
     def _work(self, what: str, context: Any) -> object:
         self.began.set()
-        assert self.go.wait(20)
+        assert self.go.wait(60)
         if isinstance(self.answer, BaseException):
             raise self.answer
         self.bench.shop.effect(what, context)
@@ -59,7 +59,7 @@ def sql(tmp_path: Path) -> SqlStore:
     return sqlite(tmp_path)
 
 
-def until(true: Callable[[], object], seconds: float = 5) -> None:
+def until(true: Callable[[], object], seconds: float = 30) -> None:
     give_up = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < give_up, "it never came"
