@@ -312,6 +312,11 @@ class ContractState:
     tools: frozenset[str]
 
 
+def unattended_tool(tool: str) -> str:
+    """Its key in `Spent.unattended`; no rule has such an id."""
+    return f"tool {tool}"
+
+
 @dataclass(slots=True)
 class Spent:
     """What the budgets count."""
@@ -336,7 +341,7 @@ class Spent:
     attempts_failed: int = 0
     """Failed attempts at the present turn."""
     unattended: dict[str, int] = field(default_factory=dict)
-    """Rule -> calls that ran unattended under it."""
+    """Rule -> calls that ran unattended under it; `unattended_tool(name)` -> those of that tool under any rule."""
 
 
 @dataclass(slots=True, repr=False)

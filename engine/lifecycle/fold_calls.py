@@ -20,6 +20,7 @@ from engine.domain.state import (
     ReceiptState,
     RunState,
     TurnState,
+    unattended_tool,
 )
 from engine.lifecycle import fold_evidence, fold_unsettled
 from engine.lifecycle.fold_standing import amend, use_standing, vouch
@@ -211,8 +212,8 @@ def _reopen(state: RunState, call: CallState, before: ReceiptState) -> None:
 def _count_permits(state: RunState, body: e.ExecutionStarted) -> None:
     """Once per call, however often it is sent."""
     if body.approved_by and body.approved_by.startswith("rule "):
-        rule = body.approved_by.split(" ", 2)[1]
-        state.spent.unattended[rule] = state.spent.unattended.get(rule, 0) + 1
+        for name in (body.approved_by.split(" ", 2)[1], unattended_tool(body.tool)):
+            state.spent.unattended[name] = state.spent.unattended.get(name, 0) + 1
     for grant in body.grants:
         _use_grant(state, grant)
     for standing in body.standing:

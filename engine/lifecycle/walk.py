@@ -181,12 +181,12 @@ class Walk:
         return not self._depends(verdict) and not self._overdraws(verdict) and not self._uses_up(verdict)
 
     def _uses_up(self, verdict: Run) -> bool:
-        """The batch uses up what its unattended rule permits."""
-        used = sum(start.approved_by == verdict.approved_by for start in self.writes)
-        spent = self.present.state.spent.unattended
+        """The batch may use up what an unattended rule of the tool permits, in the Run's own version or another."""
         return any(
-            rule.unattended is not None and spent.get(rule.id, 0) + used >= rule.unattended.max_per_run
-            for rule in verdict.matched
+            rule.unattended is not None
+            and facts.unattended.get(rule.id, 0) + len(self.writes) >= rule.unattended.max_per_run
+            for policy, facts in zip(self.present.policies, self.present.facts, strict=True)
+            for rule in policy.rules_of.get(verdict.spec.name, ())
         )
 
     def _sent(self) -> Step | None:

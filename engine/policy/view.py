@@ -16,8 +16,8 @@ from engine.domain.canonical import Json
 from engine.domain.events import timestamp
 from engine.domain.facts import PENDING, UNKNOWN, Facts, Origin, ToolHistory, Unknown, Value
 from engine.domain.ids import CallId
-from engine.domain.policy import Output, Param, Policy, ToolSpec
-from engine.domain.state import GrantState, RunState
+from engine.domain.policy import Output, Param, Policy, Rule, ToolSpec
+from engine.domain.state import GrantState, RunState, unattended_tool
 from engine.domain.types import ArgClass, TypeName
 from engine.policy import budgets
 
@@ -58,6 +58,7 @@ class FactsView:
         self._limits = [{name: limit.value for name, limit in policy.limits.items()} for policy in policies]
         self._sources = list(dict.fromkeys(name for policy in policies for name in policy.sources))
         self._budgets = budgets.of(policies)
+        self._new_caps = [new_caps(policies[0], policy) for policy in policies]
 
     def at(self, now: datetime) -> tuple[Facts, ...]:
         """The facts at `now`, one per policy, in the order of `policies`."""
@@ -75,9 +76,11 @@ class FactsView:
             "calls": {**_NO_OUTCOMES, **state.outcomes},
             "evidence": state.newest_evidence,
             "origin": self.origin,
-            "unattended": state.spent.unattended,
         }
-        return tuple(Facts(limits=limits, **shared) for limits in self._limits)
+        return tuple(
+            Facts(limits=limits, unattended=_unattended(state, caps), **shared)
+            for limits, caps in zip(self._limits, self._new_caps, strict=True)
+        )
 
     def _principal_facts(self) -> Mapping[str, Value]:
         principal = self.state.principal
@@ -118,6 +121,22 @@ class FactsView:
         if not spent.cost_unknown:
             facts["cost_minor"] = int((spent.cost_usd * 100).to_integral_value(ROUND_CEILING))
         return facts
+
+
+def new_caps(own: Policy, other: Policy) -> tuple[Rule, ...]:
+    """Rules that permit without a person, up to a cap, and that the Run's own version does not have."""
+    known = {rule.id for rule in own.rules}
+    return tuple(rule for rule in other.rules if rule.unattended is not None and rule.id not in known)
+
+
+def _unattended(state: RunState, caps: Sequence[Rule]) -> Mapping[str, int]:
+    """Rule -> calls that ran unattended under it. Of a rule of another version: those of its tools, under any rule,
+    since what it was called when they ran is not known."""
+    spent = state.spent.unattended
+    if not caps:
+        return spent
+    counted = {rule.id: sum(spent.get(unattended_tool(tool), 0) for tool in rule.matches) for rule in caps}
+    return {**spent, **counted}
 
 
 def _age(now: datetime, at: datetime) -> timedelta:

@@ -8,9 +8,9 @@ from typing import Any, Final
 from engine.domain.conditions import Condition
 from engine.domain.facts import Facts
 from engine.domain.policy import Capability, Policy, Rule, ToolSpec
-from engine.domain.state import RunState
+from engine.domain.state import RunState, unattended_tool
 from engine.policy import budgets, builtin
-from engine.policy.view import look
+from engine.policy.view import look, new_caps
 
 _STATIC: Final = ("tool", "call", "origin", "args_of", "params", "limits", "task", "principal")
 """Roots that cannot change while a Run lives, or that only the model's own arguments settle."""
@@ -32,7 +32,7 @@ class Readers:
         self.args: dict[str, frozenset[str]] = {}
         """Tool -> its arguments that any rule or hide reads."""
         self.of_cap: dict[str, list[str]] = {}
-        """Unattended rule -> the tools that it permits."""
+        """Unattended rule, or tool, whose calls are counted -> the tools that their number may take away."""
         for name in self.names:
             self._add(name, policies)
         total = budgets.of(policies).calls_total
@@ -45,6 +45,9 @@ class Readers:
         for policy in policies:
             for rule in policy.rules_of.get(name, ()):
                 self._add_rule(name, rule, paths, args)
+                if policy is not policies[0] and rule in new_caps(policies[0], policy):
+                    for counted in rule.matches:
+                        self.of_cap.setdefault(unattended_tool(counted), []).append(name)
             for hide in policy.hides_of.get(name, ()):
                 self._add_condition(hide.when, paths, args)
             if name == builtin.REQUEST_CAPABILITY:

@@ -6,7 +6,7 @@ from engine.domain.ids import CallId
 from engine.ports import LoadedPolicy
 from engine.runtime.library import bundle_text
 from tests.durable.shop import COPIES, asking, letter, letters
-from tests.runtime.bench import LEAD, POLICY, Bench, compiled, final, say
+from tests.runtime.bench import LEAD, POLICY, TOOLS, Bench, compiled, final, say
 
 STRICTER = POLICY.replace("tools: [get_stock, ping]", "tools: [ping]").replace("version: 1", "version: 2")
 
@@ -42,3 +42,43 @@ def test_a_yes_lasts_no_longer_than_the_newest_version_lets_it():
     receipt = bench.call(1, 1).receipt
     assert receipt is not None
     assert (receipt.outcome, receipt.denial, bench.shop.ledger) == ("not_executed", "expired", [])
+
+
+RENAMED = POLICY.replace("version: 1", "version: 2").replace(
+    "id: rooms\n    effect: allow\n    roles: [clerk]\n    tools: [book_room, reserve, set_price]\n"
+    '    unattended: {because: "test", max_per_run: 50}',
+    "id: fewer\n    effect: allow\n    roles: [clerk]\n    tools: [book_room, reserve, set_price]\n"
+    '    unattended: {because: "test", max_per_run: 2}',
+)
+
+
+def rooms(*numbers: int) -> list[tuple[str, dict[str, int]]]:
+    return [("book_room", {"room": number}) for number in numbers]
+
+
+def test_the_cap_of_a_rule_counts_under_whatever_name_the_rule_had_before():
+    """One room under `rooms`, then a version in which the rule is `fewer` and permits two in a Run."""
+    assert "id: fewer" in RENAMED
+    bench = Bench(say(*rooms(1)), say(("ping", {})), say(*rooms(2)), say(*rooms(3)), final())
+
+    async def ping() -> object:
+        bench.load(RENAMED)
+        return "pong"
+
+    bench.shop.special["ping"] = ping
+    bench.drive()
+    assert bench.shop.ledger == ["room 1", "room 2"]
+    assert bench.outcomes(4) == ["rejected"]
+    assert "book_room" not in {tool.name for tool in bench.requests[-1].tools}, "nor is it offered"
+
+
+def test_writes_that_overlap_stay_within_the_cap_of_the_newest_version():
+    tools = TOOLS.replace(
+        "    effects: [room.book]\n", "    effects: [room.book]\n    serialize_by: [room]\n"
+    )
+    bench = Bench(say(*rooms(1, 2, 3)), final(), tools=tools)
+    bench.load(
+        POLICY.replace("version: 1", "version: 2").replace("max_per_run: 50", "max_per_run: 1"), tools=tools
+    )
+    bench.drive()
+    assert bench.shop.ledger == ["room 1"]

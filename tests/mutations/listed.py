@@ -171,6 +171,16 @@ EFFECTS = (
         ),
     ),
     Mutation(
+        "the cap of a rule counts under whatever name the rule had before",
+        "engine/policy/view.py",
+        "    return {**spent, **counted}\n",
+        "    return spent\n",
+        (
+            "tests/durable/test_a_version_loaded_meanwhile.py::"
+            "test_the_cap_of_a_rule_counts_under_whatever_name_the_rule_had_before",
+        ),
+    ),
+    Mutation(
         "a fork goes on with the wall time that is left",
         "engine/lifecycle/fold.py",
         "    state.spent.wall_seconds = body.worked_seconds\n",
