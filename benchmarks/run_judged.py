@@ -35,9 +35,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument(
         "--every", type=int, default=1, help="AgentDojo: one attack pair of so many (default: all)"
     )
-    parser.add_argument(
-        "--wire", type=int, default=40, help="AgentDojo: pairs through litellm and a loopback server"
-    )
+    parser.add_argument("--no-wire", action="store_true", help="AgentDojo: not through litellm as well")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     return parser
 
@@ -61,8 +59,8 @@ def _agentdojo(options: argparse.Namespace) -> str:
             tell=lambda line: print(line, file=sys.stderr, flush=True),
         ),
     ]
-    if options.wire:
-        parts += ["\n### The same through litellm\n", tables.on_the_wire(names, options.wire)]
+    if not options.no_wire:
+        parts += ["\n### The same through litellm\n", tables.on_the_wire(names, every=options.every)]
     return "\n".join(parts) + "\n\n"
 
 

@@ -108,15 +108,14 @@ def attacks(
     return "\n".join(lines)
 
 
-def on_the_wire(names: Sequence[str], most: int) -> str:
-    """Every task without attack, and at most so many pairs, evenly taken, through litellm against a loopback server;
-    and whether each gave what it gives through the scripted gateway."""
-    every = suites.pairs(*names)
+def on_the_wire(names: Sequence[str], *, every: int = 1) -> str:
+    """Every task without attack, and one pair of so many, through litellm against a loopback server; and whether each
+    gave what it gives through the scripted gateway."""
     lines = [
         "| played | Runs | model obeyed | tool attacks done | tasks done | same as when scripted | seconds |",
         "|---|---|---|---|---|---|---|",
         _wired("tasks without attack", tasks(*names), attacked=False),
-        _wired("pairs under attack", every[:: max(1, len(every) // max(most, 1))][:most], attacked=True),
+        _wired("pairs under attack", suites.pairs(*names)[::every], attacked=True),
     ]
     return "\n".join(lines)
 
