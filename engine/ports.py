@@ -106,6 +106,8 @@ class LoadedPolicy:
     loaded_at: datetime
     by: str
     overlay: bool = False
+    drain: bool = False
+    """The Runs that were open then end in order."""
 
 
 class EventStore(Protocol):

@@ -78,6 +78,7 @@ policies_loaded = sa.Table(
     sa.Column("loaded_at", _TEXT, nullable=False),
     sa.Column("loaded_by", _TEXT, nullable=False),
     sa.Column("overlay", sa.Integer, nullable=False),
+    sa.Column("drain", sa.Integer, nullable=False),
 )
 
 APPEND_ONLY = (events, policies_loaded)
@@ -142,6 +143,11 @@ class Statements:
             .order_by(events.c.seq)
             .limit(sa.literal_column(str(PAGE)))
             .offset(zero)
+        )
+        self.hash_at = self._prepare(
+            sa.select(events.c.hash).where(
+                events.c.run_id == param("run_is"), events.c.seq == param("seq_is")
+            )
         )
         self.head = self._prepare(sa.select(runs.c.seq, runs.c.hash, runs.c.claim_epoch).where(at))
 

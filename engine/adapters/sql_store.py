@@ -90,15 +90,21 @@ class SqlStore:
         self, connection: sa.Connection, item: Append, texts: list[tuple[object, ...]], unsure: bool
     ) -> AgentctlError | None:
         if not self._advance(connection, item):
-            head, epoch = self._head(connection, item.run)
-            if unsure and head == Head(item.events[-1].seq, item.events[-1].hash):
-                return None  # the commit whose answer was lost came through
-            return refusal(item, head, epoch)
+            if unsure and self._holds(connection, item):
+                return None  # the commit whose answer was lost came through, whatever others appended since
+            return refusal(item, *self._head(connection, item.run))
         rows = [_event_values(item.run, row_of(event)) for event in item.events]
         self._dialect.perform(connection, self._sql.add_event.text, rows if len(rows) > 1 else rows[0])
         if texts:
             self._dialect.perform(connection, self._sql.add_blob.text, texts)
         return None
+
+    def _holds(self, connection: sa.Connection, item: Append) -> bool:
+        """The log has the events of the append where they belong."""
+        last, wanted = item.events[-1], self._sql.hash_at
+        values = wanted.values({"run_is": item.run, "seq_is": last.seq})
+        row = connection.exec_driver_sql(wanted.text, values).first()
+        return row is not None and row[0] == last.hash
 
     def _advance(self, connection: sa.Connection, item: Append) -> bool:
         """Moves the Run's head if it, and the newest claim, are where the append says."""
@@ -237,6 +243,7 @@ class SqlStore:
             "loaded_at": timestamp(loaded.loaded_at),
             "loaded_by": loaded.by,
             "overlay": int(loaded.overlay),
+            "drain": int(loaded.drain),
         }
         self._execute(sa.insert(policies).values(values))
 
@@ -388,4 +395,5 @@ def _loaded_policy(row: sa.Row[Any]) -> LoadedPolicy:
         loaded_at=datetime.fromisoformat(row.loaded_at),
         by=row.loaded_by,
         overlay=bool(row.overlay),
+        drain=bool(row.drain),
     )

@@ -5,7 +5,7 @@ The newest loaded version restricts a Run at once and never widens what its own 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from engine.domain import events as e
@@ -98,7 +98,7 @@ def load_policy(
     """Makes a version known. `drain`, or `on_policy_change: drain` in either version, ends its Runs in order."""
     bundle = store.put_blob(bundle_text(policy))
     library.add(policy)
-    loaded = LoadedPolicy(policy.id, policy.version, policy.digest, bundle, clock.now(), by.id)
+    loaded = LoadedPolicy(policy.id, policy.version, policy.digest, bundle, clock.now(), by.id, drain=drain)
     store.load_policy(loaded)
     plan = _Plan()  # only now: a Run that starts meanwhile either reads what was loaded or is told of it
     for run in open_runs(store, policy.id):
@@ -159,30 +159,47 @@ def with_overlay(policy: Policy, overlay: OverlayText) -> Policy:
 def restrictions(
     store: EventStore, library: PolicyLibrary, policy: Policy
 ) -> Sequence[tuple[e.PolicyLoaded, Mapping[str, str]]]:
-    """What a new Run of this policy is told at its start, with the texts to keep: the versions loaded last."""
-    found: list[tuple[e.PolicyLoaded, Mapping[str, str]]] = []
+    """What a new Run of this policy is told at its start, with the texts to keep: the versions loaded last.
+
+    None of them ends it: whoever starts it then wants it in spite of them.
+    """
+    return [said[1:] for said in _loaded_last(store, library, policy)]
+
+
+def _loaded_last(
+    store: EventStore, library: PolicyLibrary, policy: Policy
+) -> Iterator[tuple[LoadedPolicy, e.PolicyLoaded, Mapping[str, str]]]:
     for loaded in store.newest_policies(policy.id):
         if loaded.overlay:
             overlay = _stored_overlay(store, loaded)
             restricted = with_overlay(policy, overlay)
             body = _said(restricted, library.add(restricted), loaded.policy, loaded.version, overlay=True)
-            found.append((body, {body.bundle: bundle_text(restricted)}))
+            yield loaded, body, {body.bundle: bundle_text(restricted)}
         elif loaded.digest != policy.digest:
             newer = library.policy(loaded.bundle)
-            found.append((_said(newer, loaded.bundle, loaded.policy, loaded.version), {}))
-    return found
+            yield loaded, _said(newer, loaded.bundle, loaded.policy, loaded.version), {}
 
 
 def missed(
     store: EventStore, library: PolicyLibrary, state: RunState
 ) -> Sequence[tuple[e.PolicyLoaded, Mapping[str, str]]]:
-    """Versions loaded while the Run was not being driven, or just as it started, that it was not told of."""
+    """Versions that the Run was not told of: it was just starting, or whoever loaded them did not get so far.
+
+    One that ends the Runs that were open when it was loaded ends this one if it was.
+    """
     own = library.policy(state.bundle)
-    return [
-        (body, texts)
-        for body, texts in restrictions(store, library, own)
-        if _is_news(state, body.policy, body.bundle, overlay=body.overlay, drains=False)
-    ]
+    found: list[tuple[e.PolicyLoaded, Mapping[str, str]]] = []
+    for loaded, body, texts in _loaded_last(store, library, own):
+        if not _is_news(state, body.policy, body.bundle, overlay=body.overlay, drains=False):
+            continue
+        open_then = state.started_at is not None and state.started_at <= loaded.loaded_at
+        drains = open_then and not loaded.overlay and _drains(library.policy(body.bundle), own, loaded.drain)
+        found.append((body.model_copy(update={"drain": drains}), texts))
+    return found
+
+
+def _drains(newer: Policy, own: Policy, asked: bool) -> bool:
+    return asked or "drain" in (newer.on_policy_change, own.on_policy_change)
 
 
 def _stored_overlay(store: EventStore, loaded: LoadedPolicy) -> OverlayText:
@@ -219,7 +236,7 @@ def _tell(
         while True:
             state = journal.state
             own = library.policy(state.bundle)
-            drains = drain or (not overlay and "drain" in (policy.on_policy_change, own.on_policy_change))
+            drains = drain if overlay else _drains(policy, own, drain)
             if state.terminal or not _is_news(state, name, bundle, overlay=overlay, drains=drains):
                 unchanged += [] if state.terminal else [run]
                 break

@@ -413,8 +413,8 @@ class StoreContract:
             loaded("fund", 2), loaded("fund", 1), loaded("shop", 9),
             loaded("org", 1, True), loaded("org", 2, True), loaded("fund", 5, True),
         ):  # fmt: skip
-            store.load_policy(one)
-        expected = [loaded("fund", 1), loaded("fund", 5, True), loaded("org", 2, True)]
+            store.load_policy(replace(one, drain=one.version == 1))
+        expected = [replace(loaded("fund", 1), drain=True), loaded("fund", 5, True), loaded("org", 2, True)]
         assert store.newest_policies("fund") == expected == open_store().newest_policies("fund")
 
     # --- audit

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from engine.domain.ids import CallId
 from engine.ports import LoadedPolicy
+from engine.runtime.forking import Fork
 from engine.runtime.library import bundle_text
 from tests.durable.shop import COPIES, asking, letter, letters
 from tests.runtime.bench import LEAD, POLICY, TOOLS, Bench, compiled, final, say
@@ -21,6 +24,38 @@ def test_a_version_that_no_run_was_told_of_restricts_at_the_next_drive() -> None
     assert kinds.index("PolicyLoaded") < kinds.index("ModelAttemptStarted")
     assert bench.outcome(1, 1) == "rejected"
     assert not bench.shop.reads
+
+
+def draining(bench: Bench) -> None:
+    """As `policy load --drain` that was killed before it told a single Run."""
+    stricter = compiled(STRICTER)
+    bundle = bench.store.put_blob(bundle_text(stricter))
+    now = bench.clock.now()
+    bench.store.load_policy(LoadedPolicy("shop", 2, stricter.digest, bundle, now, "ops", drain=True))
+
+
+def test_a_version_that_ends_open_runs_ends_those_that_it_could_not_tell() -> None:
+    bench = Bench(say(("ping", {})), final())
+    draining(bench)
+    bench.drive()
+    assert bench.state.ending is not None
+    assert bench.state.ending[:2] == ("expired", "drain")
+
+
+def test_a_version_ends_no_run_that_is_started_or_forked_in_spite_of_it() -> None:
+    bench = Bench(say(("ping", {})), final())
+    draining(bench)
+    bench.drive()
+    bench.clock.advance(seconds=1)
+    forked = bench.runtime().fork(bench.run, Fork(2), by=LEAD).run
+    later = Bench(say(("ping", {})), final(), store=bench.store, clock=bench.clock)
+    for run in (forked, later.run):
+        bench.run, bench._state = run, None
+        bench._read.clear()
+        bench.gateway = later.gateway
+        assert not bench.state.draining
+        asyncio.run(bench.runtime().drive(run, crash_point=None))
+        assert not bench.runtime().state(run).draining
 
 
 def test_a_run_is_told_once() -> None:

@@ -9,8 +9,9 @@ import pytest
 from engine.adapters.sql_store import SqlStore
 from engine.domain.errors import StoreError
 from engine.domain.ids import RunId
+from engine.ports import Append, Head
 from engine.runtime.audit import verify
-from tests.contracts.store import piece, started, texts
+from tests.contracts.store import chain, piece, started, texts
 
 RUN = RunId("r1")
 
@@ -43,14 +44,18 @@ def test_a_lost_connection_is_made_anew(postgres_url: str, opened: Callable[...,
     assert verify(store, RUN).head.seq == 2
 
 
+@pytest.mark.parametrize("meanwhile", [False, True], ids=["alone", "and somebody else appended since"])
 def test_a_commit_whose_answer_was_lost_is_not_told_as_a_conflict(
-    postgres_url: str, opened: Callable[..., SqlStore], monkeypatch: pytest.MonkeyPatch
+    postgres_url: str, opened: Callable[..., SqlStore], monkeypatch: pytest.MonkeyPatch, meanwhile: bool
 ):
+    """Told as one, its driver would append the same receipts once more."""
     import psycopg
     import sqlalchemy as sa
 
-    store = opened(postgres_url)
+    store, somebody = opened(postgres_url), opened(postgres_url)
     item = piece(store, "r1", started())
+    first = item.events[-1]
+    theirs = chain("r1", *texts("a"), after=Head(first.seq, first.hash))
     run, cut = sa.Connection.exec_driver_sql, []
 
     def commit_then_lose(connection: sa.Connection, statement: str, *more: object) -> object:
@@ -59,13 +64,15 @@ def test_a_commit_whose_answer_was_lost_is_not_told_as_a_conflict(
             cut.append(run(connection, "SELECT pg_backend_pid()").scalar_one())
             with psycopg.connect(postgres_url) as other:
                 other.execute("SELECT pg_terminate_backend(%s, 5000)", cut)
+            if meanwhile:
+                somebody.append(Append(RUN, first.seq, theirs))
             run(connection, "SELECT 1")
         return result
 
     monkeypatch.setattr(sa.Connection, "exec_driver_sql", commit_then_lose)
     store.append(item)
     assert cut
-    assert list(store.events(RUN)) == list(item.events)
+    assert list(store.events(RUN)) == [*item.events, *(theirs if meanwhile else ())]
 
 
 @pytest.mark.parametrize(

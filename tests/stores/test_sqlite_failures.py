@@ -219,7 +219,7 @@ def test_changing_a_stored_fact_is_refused(tmp_path: Path, opened: Open, stateme
     # Vigil-SOC/vigil#556: facts that were changed in place, and lost.
     store = opened(tmp_path / "runs.db")
     store.append(piece(store, "r1", started(), *texts("a")))
-    edit(tmp_path / "runs.db", "INSERT INTO policies_loaded VALUES (1, 'p', 2, 'd', 'b', 't', 'ops', 0)")
+    edit(tmp_path / "runs.db", "INSERT INTO policies_loaded VALUES (1, 'p', 2, 'd', 'b', 't', 'ops', 0, 0)")
     with pytest.raises(sqlite3.IntegrityError, match="append-only"):
         edit(tmp_path / "runs.db", statement)
     assert verify(store, RunId("r1")).holds
