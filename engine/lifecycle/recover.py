@@ -169,13 +169,13 @@ def lapsed(present: Present) -> Step | None:
             if (ends := state.calls[id_].hold_ends) is not None and now >= ends
         ]
     bodies += [
-        e.ApprovalExpired(call=id_) for id_ in state.open_calls if _undecided_too_long(state.calls[id_], now)
+        e.ApprovalExpired(call=id_) for id_ in state.open_calls if undecided_too_long(state.calls[id_], now)
     ]
     bodies += ended(state, now)
     return Record(tuple(bodies)) if bodies else None
 
 
-def _undecided_too_long(call: CallState, now: datetime) -> bool:
+def undecided_too_long(call: CallState, now: datetime) -> bool:
     """Past the deadline of a requirement that nobody satisfied; exactly at the deadline it is still open."""
     approval = call.approval
     if approval is None or approval.decided or call.status is not CallStatus.HELD:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import product
+from itertools import chain, count, product
 from typing import Final, NamedTuple
 
 from engine.domain.canonical import Json
@@ -147,12 +147,18 @@ def _distinct(own: Sequence[Rule], other: Sequence[Rule]) -> tuple[Rule, ...]:
 
 
 def _united(own: Sequence[Need], other: Sequence[Need], version: str) -> tuple[Need, ...]:
-    known = {need.rule: need.approval for need in own}
-    fresh = [need for need in other if known.get(need.rule) != need.approval]
-    renamed = [
-        need._replace(rule=f"{need.rule} ({version})") if need.rule in known else need for need in fresh
-    ]
-    return (*own, *renamed)
+    """Each under a name of its own: who said yes to what is kept by these names."""
+    united = list(own)
+    for need in other:
+        rule = need.rule
+        if any(known.rule.partition(" ")[0] == rule and known.approval == need.approval for known in own):
+            continue
+        names = {known.rule for known in united}
+        if rule in names:
+            numbered = (f"{rule} ({version}, {number})" for number in count(2))
+            rule = next(name for name in chain([f"{rule} ({version})"], numbered) if name not in names)
+        united.append(need._replace(rule=rule))
+    return tuple(united)
 
 
 def _need(rule: Rule) -> Need:

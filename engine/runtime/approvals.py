@@ -18,6 +18,7 @@ from engine.domain.errors import Refused, UsageError
 from engine.domain.ids import CallId, RunId
 from engine.domain.state import ApprovalState, CallState, RunState
 from engine.lifecycle.acts import capability_of
+from engine.lifecycle.recover import undecided_too_long
 from engine.lifecycle.standing import lasting, may_stand
 from engine.policy import eligibility
 from engine.policy.amendment import amended, amendment, not_declared
@@ -61,6 +62,10 @@ def approve(
         state = journal.state
         held = _held(journal, state, call, by, "approve")
         assert held.approval is not None
+        if undecided_too_long(held, clock.now()):
+            # a fact from now on: a clock that is set back does not bring the request to life again
+            journal.stage(e.ApprovalExpired(call=held.id), fact=True)
+            _decline(journal, call, by, "approve", "expired")
         eligible = eligible_rules(state, held.approval, by, clock)
         objection = _objection(state, held.approval, eligible, by, decision, clock)
         if objection:

@@ -15,6 +15,7 @@ from engine.domain.ids import CallId
 from engine.lifecycle.standing import active
 from engine.runtime import signals
 from engine.runtime.approvals import Approval
+from engine.runtime.loading import read_overlay
 from tests.durable.shop import COPIES, asking, letter, letters, load, person, post_room
 from tests.runtime.bench import LEAD, ME, OTHER_LEAD, Bench, compiled, final, one_result_per_proposal, say
 
@@ -509,3 +510,44 @@ def test_a_call_that_the_newer_policy_denies_is_not_executed_whoever_approved_it
     assert bench.shop.ledger == []
     assert bench.outcome(1, 1) == "not_executed"
     assert "version 2" in bench.call(1, 1).receipt.detail
+
+
+def test_a_request_that_was_once_seen_expired_stays_so_though_the_clock_is_set_back():
+    bench = letters(say(letter()), final(), approval="by: {roles: [lead]}, expires: 90s")
+    bench.drive()
+    bench.clock.advance(seconds=91)
+    with pytest.raises(Refused, match="expired"):
+        bench.runtime().approve(bench.run, CallId(1, 1), by=LEAD)
+    bench.clock.advance(seconds=-60)
+    with pytest.raises(Refused):
+        bench.runtime().approve(bench.run, CallId(1, 1), by=LEAD)
+    bench.drive()
+    receipt = bench.call(1, 1).receipt
+    assert receipt is not None
+    assert (receipt.denial, bench.shop.ledger) == ("expired", [])
+    bench.verified()
+
+
+def test_rules_of_one_name_in_several_overlays_are_each_satisfied_by_their_own_people():
+    """A clerk's yes for one overlay is none of the two yeses of leads that another one asks for."""
+    overlay = (
+        "agentctl: overlay/v1\nid: {id}\nversion: 1\nowner: me\npermissions:\n"
+        "  - {{id: check, effect: require, tools: [send_letter], "
+        "approval: {{by: {{roles: [{role}]}}, expires: 1h, quorum: {quorum}}}}}\n"
+    )
+    bench = letters(say(letter()), final(), approval="by: {roles: [lead]}, expires: 1h")
+    for name, role, quorum in (("a", "lead", 1), ("b", "clerk", 1), ("c", "lead", 2)):
+        text = overlay.format(id=name, role=role, quorum=quorum)
+        bench.runtime().load_overlay(read_overlay(f"{name}.overlay.yaml", text), by=LEAD)
+    bench.drive()
+    approval = bench.call(1, 1).approval
+    assert approval is not None
+    rules = [need.rule for need in approval.requirements]
+    assert rules == ["letters", "check", "check (version 1)", "check (version 1, 2)"]
+    for by in (person("ann", "clerk"), LEAD):
+        bench.runtime().approve(bench.run, CallId(1, 1), by=by)
+    bench.drive()
+    assert bench.shop.ledger == [], "one lead is not two"
+    bench.runtime().approve(bench.run, CallId(1, 1), by=OTHER_LEAD)
+    bench.drive()
+    assert bench.shop.ledger == ["letter ann x1"]

@@ -265,7 +265,7 @@ def test_known_not_executed_goes_on_with_the_answer_of_the_second_try():
     assert bench.outcomes(1) == ["confirmed", "confirmed"]
     assert bench.shop.ledger == ["price 1=5", "room 1"]
     assert bench.state.spent.per_tool == {"set_price": 1, "book_room": 1}
-    assert bench.state.spent.unattended == {"rooms": 2}
+    assert bench.state.spent.unattended == {"rooms": 2, "tool set_price": 1, "tool book_room": 1}
 
 
 def test_a_call_that_died_under_a_standing_approval_may_be_sent_again():

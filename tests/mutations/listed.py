@@ -181,6 +181,20 @@ EFFECTS = (
         ),
     ),
     Mutation(
+        "a request that was once seen expired stays so",
+        "engine/runtime/approvals.py",
+        "            journal.stage(e.ApprovalExpired(call=held.id), fact=True)\n",
+        "",
+        (f"{_APPROVALS}::test_a_request_that_was_once_seen_expired_stays_so_though_the_clock_is_set_back",),
+    ),
+    Mutation(
+        "rules of one name in several overlays have each their own people",
+        "engine/policy/decision.py",
+        "if name not in names)",
+        "if name)",
+        (f"{_APPROVALS}::test_rules_of_one_name_in_several_overlays_are_each_satisfied_by_their_own_people",),
+    ),
+    Mutation(
         "a fork goes on with the wall time that is left",
         "engine/lifecycle/fold.py",
         "    state.spent.wall_seconds = body.worked_seconds\n",
