@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from engine.domain.actors import Actor, Principal
 from engine.domain.calls import ToolCall
-from engine.domain.canonical import Json, JsonObject, parse_json
+from engine.domain.canonical import Json, JsonObject, canonical, parse_json
 from engine.domain.errors import AgentctlError, UsageError
 from engine.domain.events import Event, SourceState, StoredResult
 from engine.domain.ids import CallId, RunId
@@ -238,8 +238,12 @@ class Runtime:
     ) -> RunState:
         """One person's yes to the stored call. Raises Refused if that person or that call is not eligible."""
         said, parts = decision or approvals.Approval(), self._parts
-        if parts.secrets is not None and said.edits is not None:
-            said = replace(said, edits=masked_object(said.edits, parts.secrets))
+        secret = parts.secrets.find(canonical(said.edits)) if parts.secrets and said.edits else None
+        if secret is not None:
+            raise UsageError(
+                f"the edit contains the registered secret `{secret}`",
+                remedy="an argument never holds it: the tool itself reads it where it is kept",
+            )
         return approvals.approve(
             parts.store, parts.clock, self._library, run, call, by, said, secrets=parts.secrets
         )

@@ -13,7 +13,7 @@ import engine.runtime
 from engine.adapters.secrets import RegisteredSecrets
 from engine.domain.actors import HOST, Actor
 from engine.domain.calls import Outcome
-from engine.domain.errors import Refused
+from engine.domain.errors import Refused, UsageError
 from engine.lifecycle import fold as folding
 from engine.runtime.approvals import Approval
 from engine.runtime.forking import Fork
@@ -143,3 +143,18 @@ def test_an_actor_is_as_its_issuer_names_it() -> None:
     odd = Actor(type="person", id=CANARY, issuer="local", roles=("clerk",))
     bench.runtime().cancel(bench.run, by=odd)
     assert [leak.kind for leak in scan(bench.store, bench.run, SECRETS)] == ["CancelRequested"]
+
+
+def test_an_edit_that_holds_a_secret_is_refused():
+    """The mark would be sent in the place of the value: another call than the approver decided about."""
+    policy = POLICY.replace(
+        "approval: {by: {roles: [lead]}, expires: 90s}",
+        "approval: {by: {roles: [lead]}, expires: 90s, edit: [args.to]}",
+    )
+    bench = Guarded(say(LETTER), final(), policy=policy)
+    bench.drive()
+    with pytest.raises(UsageError, match="registered secret `crm`"):
+        bench.runtime().approve(bench.run, "1.1", by=LEAD, decision=Approval(edits={"to": CANARY}))
+    bench.runtime().approve(bench.run, "1.1", by=LEAD, decision=Approval(edits={"to": "y"}))
+    bench.drive()
+    assert bench.shop.ledger == ["letter y"]
