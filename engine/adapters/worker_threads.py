@@ -46,6 +46,9 @@ class WorkerThreads:
                 settle(None, answer)
 
         def settle(error: BaseException | None, answer: object) -> None:
+            if future.cancelled():  # nobody waits: the loop may be busy, or about to close
+                _tell(left, answer if error is None else error)
+                return
             try:
                 loop.call_soon_threadsafe(deliver, error, answer)
             except RuntimeError:  # the loop is closed: nobody waits any more

@@ -96,7 +96,7 @@ def test_a_run_that_is_driven_meanwhile_hears_of_it(sql: SqlStore):
 
     async def ping() -> object:
         slow.go.set()
-        until(lambda: bench.outcome(1, 1) == "confirmed")
+        await asyncio.to_thread(until, lambda: bench.outcome(1, 1) == "confirmed")
         return "pong"
 
     bench.shop.special["ping"] = ping
