@@ -36,18 +36,22 @@ def is_dead(owner: Owner) -> bool:
 
 
 def this_host() -> str:
-    """The host name; in a container with its pid namespace, since the same pid means another process there."""
+    """The host name, this boot of it, and in a container its pid namespace: a pid means the same process only there.
+
+    Machines that were made from one image have one name and share a database.
+    """
     return _host(os.getpid())
 
 
 @lru_cache(maxsize=2)
 def _host(pid: int) -> str:
-    name = socket.gethostname() or "localhost"
+    parts = [socket.gethostname() or "localhost"]
     try:
+        parts.append((_PROC / "sys" / "kernel" / "random" / "boot_id").read_text().strip()[:8])
         namespace = os.readlink(_PROC / str(pid) / "ns" / "pid")
     except OSError:
-        return name
-    return name if namespace == _FIRST_PID_NAMESPACE else f"{name}/{namespace}"
+        return "/".join(parts)
+    return "/".join(parts if namespace == _FIRST_PID_NAMESPACE else [*parts, namespace])
 
 
 @lru_cache(maxsize=2)

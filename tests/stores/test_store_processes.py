@@ -104,3 +104,14 @@ def test_only_a_process_that_surely_ended_is_dead():
     assert not is_dead(ELSEWHERE)
     assert not is_dead(Owner(me.host, 10**30, 1.0))
     assert not is_dead(replace(me, pid=1, started=0.0))
+
+
+@pytest.mark.skipif(
+    not Path("/proc/sys/kernel/random/boot_id").exists(), reason="no system that tells its boot"
+)
+def test_a_machine_of_the_same_name_is_another_host():
+    """Machines of one image share their name and a database; there the pid belongs to nobody, or to another."""
+    name, boot, *inside = this_process("test").host.split("/")
+    twin = "/".join([name, "0" * len(boot), *inside])
+    assert not is_dead(Owner(twin, 2**22 + 1, 1.0))
+    assert is_dead(Owner("/".join([name, boot, *inside]), 2**22 + 1, 1.0))
