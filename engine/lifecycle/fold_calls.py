@@ -79,7 +79,11 @@ def _rejected(state: RunState, event: e.Event, body: e.CallRejected) -> None:
 
 
 def _fenced(state: RunState, event: e.Event, body: e.CallFenced) -> None:
-    state.calls[body.call].detail = body.moved_by
+    """The model may propose it again: the place that it held in the budget of its tool is free."""
+    call = state.calls[body.call]
+    if call.status is CallStatus.HELD and call.kind is not None:
+        state.spent.per_tool[call.tool] -= 1
+    call.detail = body.moved_by
     close(state, body.call, CallStatus.FENCED)
 
 

@@ -22,6 +22,7 @@ class Effect:
     decisions: list[e.Event] = field(default_factory=list)
     starts: list[e.Event] = field(default_factory=list)
     receipts: list[e.Event] = field(default_factory=list)
+    fenced: bool = False
 
     @property
     def start(self) -> e.ExecutionStarted | None:
@@ -30,8 +31,13 @@ class Effect:
 
     @property
     def outcome(self) -> str:
+        """Of the last receipt; unknown only where it was sent."""
         body = self.receipts[-1].body if self.receipts else None
-        return body.outcome.value if isinstance(body, e.ReceiptRecorded) else "unknown"
+        if isinstance(body, e.ReceiptRecorded):
+            return body.outcome.value
+        if self.starts:
+            return Outcome.UNKNOWN.value
+        return "fenced" if self.fenced else "not sent"
 
     def missing(self) -> list[str]:
         """The links of the chain that the log does not hold, by name."""
@@ -93,6 +99,8 @@ def _take(effect: Effect, event: e.Event) -> bool:
             return kind is not Kind.READ
         case e.CallHeld(tool_kind=kind):
             return kind is not None and kind is not Kind.READ
+        case e.CallFenced():
+            effect.fenced = True
         case e.ApprovalRequested():
             effect.requests.append(event)
         case e.ApprovalGiven() | e.ApprovalRefused() | e.ApprovalExpired():

@@ -220,7 +220,7 @@ def _replaced(
 
 def _closed(call: CallState) -> e.Body:
     if call.status is CallStatus.PROPOSED:
-        return e.CallFenced(call=call.id, tool=call.tool, reason="forked", moved_by="the Run was forked")
+        return _fenced(call)
     if call.status is CallStatus.STARTED:
         read = call.kind is Kind.READ
         return e.ReceiptRecorded(
@@ -234,7 +234,12 @@ def _closed(call: CallState) -> e.Body:
         return e.CapabilityDenied(
             call=call.id, capability=capability_of(call), because="the Run was forked before anybody decided"
         )
-    return _not_executed(call, "the Run was forked before it was sent; propose it again")
+    return _fenced(call)
+
+
+def _fenced(call: CallState) -> e.CallFenced:
+    """It was not sent, and the model may propose it again."""
+    return e.CallFenced(call=call.id, tool=call.tool, reason="forked", moved_by="the Run was forked")
 
 
 def _not_executed(call: CallState, why: str) -> e.ReceiptRecorded:

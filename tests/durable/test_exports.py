@@ -12,6 +12,7 @@ from engine.report.audit_page import audit, markdown, page
 from engine.report.effects import effects_of
 from engine.report.masks import Masks
 from engine.runtime.approvals import Approval
+from engine.runtime.forking import Fork
 from tests.durable.conftest import Office
 from tests.facts.world import TOOLS, DeskRun
 from tests.runtime.bench import LEAD, ME, Bench, compiled, final, say
@@ -158,3 +159,11 @@ def test_a_sensitive_value_is_masked_where_a_person_endorsed_it_and_where_a_slic
         said = canonical(masks.payload(event, json.loads(e.payload_of(event.body))))
         assert "XX66CLEARING0000099" not in said, event.kind
         assert "4200" not in said, event.kind
+
+
+def test_a_call_that_was_never_sent_is_not_called_unknown():
+    bench = Bench(say(LETTER), final())
+    bench.drive()
+    assert [effect.outcome for effect in effects_of(bench.log)] == ["not sent"]
+    forked = bench.runtime().fork(bench.run, Fork(len(bench.log)), by=ME).run
+    assert [effect.outcome for effect in effects_of(bench.store.events(forked))] == ["fenced"]

@@ -15,7 +15,7 @@ from engine.runtime.forking import Fork, Forked
 from tests.durable.conftest import Office
 from tests.durable.shop import person
 from tests.durable.test_capabilities_life import DENY_ROOMS, newer
-from tests.runtime.bench import LEAD, Bench, final, one_result_per_proposal, say
+from tests.runtime.bench import LEAD, Bench, final, one_result_per_proposal, say, with_lines
 
 READ = ("get_stock", {"sku": 1})
 ROOM = ("book_room", {"room": 1})
@@ -121,7 +121,7 @@ def test_an_approval_of_the_prefix_is_not_spent_again():
     forked = fork(bench, at)
     follow(bench, forked.run).drive()
     assert bench.shop.ledger == ["letter x"]
-    assert bench.outcome(1, 1) == "not_executed"
+    assert bench.outcome(1, 1) == "fenced"
 
 
 def test_a_hold_that_the_first_run_gave_back_is_not_given_back_again():
@@ -247,3 +247,17 @@ def test_a_fork_goes_on_with_the_wall_time_that_is_left():
     other = Bench(say(READ), say(READ), say(READ), store=bench.store, shop=bench.shop, clock=bench.clock)
     follow(other, forked.run).drive()
     assert other.state.ending == ("expired", "budget:wall_time", "")
+
+
+def test_what_was_held_at_the_fork_may_be_proposed_again_also_where_its_tool_may_be_called_once():
+    policy = with_lines(
+        budgets='{turns: 30, cost_usd: "1.00", wall_time: 1h, calls: {total: 60, per_tool: {send_letter: 1}}}'
+    )
+    bench = Bench(say(LETTER), final(), policy=policy)
+    bench.drive()
+    assert bench.status == "awaiting_approval"
+    forked = fork(bench, len(bench.log))
+    other = Bench(say(ASK), say(LETTER), final(), store=bench.store, shop=bench.shop, policy=policy)
+    follow(other, forked.run).drive()
+    assert other.outcomes(1) == ["fenced"]
+    assert other.call(2, 1).held == "approval"

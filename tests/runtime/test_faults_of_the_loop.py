@@ -209,7 +209,7 @@ def test_a_lost_write_that_deduplicates_is_sent_again_with_the_same_key():
     assert len(bench.shop.keys) == 1
     assert bench.outcomes(1) == ["confirmed"]
     assert [event.body.attempt for event in bench.of_kind("ExecutionStarted")] == [1, 2]
-    assert bench.state.spent.unattended == {"rooms": 1}
+    assert bench.state.spent.unattended == {"rooms": 1, "tool set_price": 1}
 
 
 def test_a_probe_lost_in_a_crash_is_made_again():
