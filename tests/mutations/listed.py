@@ -609,9 +609,9 @@ BINDINGS = (
     ),
     Mutation(
         "a yes is in time up to its very expiry, and not after it",
-        "engine/policy/eligibility.py",
-        "need.rule for need in needs if objection(requester, need, by) is None and now <= need.expires_at",
-        "need.rule for need in needs if objection(requester, need, by) is None",
+        "engine/lifecycle/recover.py",
+        "    return any(now > need.expires_at for need in approval.requirements if need.rule in missing)",
+        "    return any(now >= need.expires_at for need in approval.requirements if need.rule in missing)",
         (f"{_APPROVALS}::test_an_approval_counts_up_to_the_very_millisecond_of_its_expiry",),
     ),
     Mutation(
